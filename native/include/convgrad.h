@@ -1,0 +1,78 @@
+/* The engine's C ABI: finished integers and pointers in, gradients out.
+ *
+ * The engine derives nothing from products or rules and validates only what would otherwise be
+ * undefined behaviour. One law ties a fine grid to a coarse grid through a window, per axis:
+ *
+ *     fine index = coarse index * stride - pad + tap * dilation
+ *     T = sum  fine[b, f, i] * weight[c, f, k] * coarse[b, c, o]      over every tied (i, k, o), per group
+ *
+ * and every result is one partial derivative of T. Convolution: fine = input, coarse = output.
+ * Transposed convolution: fine = output, coarse = input. Three axes always; lower ranks are unit axes.
+ */
+#ifndef CONVGRAD_H
+#define CONVGRAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CG_ABI_VERSION 1
+#define CG_API __attribute__((visibility("default")))
+
+/* Number formats. The first seven can be stored; the two HF32 rows only round (values stay float32). */
+enum cg_dtype {
+    CG_FLOAT64 = 0,
+    CG_FLOAT32 = 1,
+    CG_FLOAT16 = 2,
+    CG_BFLOAT16 = 3,
+    CG_FLOAT8_E4M3FN = 4,
+    CG_FLOAT8_E5M2 = 5,
+    CG_HIFLOAT8 = 6,
+    CG_HF32_11 = 7, /* float32 with 11 fraction bits, ties away from zero */
+    CG_HF32_10 = 8  /* float32 with 10 fraction bits, ties away from zero */
+};
+
+enum cg_status {
+    CG_OK = 0,
+    CG_BAD_ARGUMENT = 1, /* a size, dtype or pointer the engine cannot run without undefined behaviour */
+    CG_OUT_OF_MEMORY = 2
+};
+
+/* A strided tensor. Strides count elements, in the order (batch, channel, depth, height, width);
+ * for weights (coarse channel, fine channel within the group, depth, height, width); for a bias only
+ * stride[1] counts. `data` points at element (0, 0, 0, 0, 0). `cast` is a cg_dtype: an operand is rounded
+ * to it once after loading; a result is rounded to it before it is stored as `dtype`.
+ * cast == dtype means no extra rounding. */
+typedef struct cg_tensor {
+    void *data;
+    int32_t dtype;
+    int32_t cast;
+    int64_t stride[5];
+} cg_tensor;
+
+typedef struct cg_problem {
+    int64_t batch;
+    int64_t groups;
+    int64_t fine_channels;   /* per group */
+    int64_t coarse_channels; /* per group */
+    int64_t fine[3], coarse[3], window[3], stride[3], dilation[3], pad[3]; /* depth, height, width */
+    cg_tensor fine_operand, coarse_operand, weight_operand; /* data may be null when nothing wanted reads it */
+    cg_tensor to_fine;   /* dT/dfine   from coarse and weight; data null = not wanted */
+    cg_tensor to_coarse; /* dT/dcoarse from fine and weight */
+    cg_tensor to_weight; /* dT/dweight from fine and coarse */
+    cg_tensor bias;      /* per channel sum of bias_source, before any operand cast */
+    int32_t bias_source; /* 0 = coarse_operand, 1 = fine_operand */
+    int32_t threads;     /* 0 = the default of cg_default_threads() */
+    int32_t path;        /* 0 = choose; otherwise a number of the path table (tests force paths) */
+    int32_t reserved;
+} cg_problem;
+
+CG_API int32_t cg_abi_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
