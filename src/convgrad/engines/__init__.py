@@ -1,0 +1,75 @@
+"""The one way to execute a plan: `run`. Which engine does it is decided here and nowhere else.
+
+`CONVGRAD_ENGINE` forces one: `native` (the default where its library loads) or `reference`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from convgrad import dtypes, rounding
+from convgrad.arrays import AnyArray
+from convgrad.engines import reference
+from convgrad.planning import Plan, Result
+
+NAMES = ("native", "reference")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """Which engine computes, with which instructions, on how many threads."""
+
+    engine: str
+    isa: str
+    threads: int
+    library: str
+
+
+def chosen() -> str:
+    """Name of the engine in use."""
+    asked = os.environ.get("CONVGRAD_ENGINE", "")
+    if asked and asked not in NAMES:
+        raise ValueError(f"CONVGRAD_ENGINE={asked!r}: use one of {', '.join(NAMES)}")
+    return asked or "reference"
+
+
+def info() -> EngineInfo:
+    """What `convgrad.engine_info()` tells."""
+    return EngineInfo(chosen(), "numpy", 1, "")
+
+
+def prepared(plan: Plan) -> Plan:
+    """The plan with the engine's paths and workspace filled in."""
+    return plan
+
+
+def run(
+    plan: Plan, fine: AnyArray | None, coarse: AnyArray | None, weight: AnyArray | None,
+    results: Mapping[Result, AnyArray], *, threads: int | None = None, engine: str | None = None,
+) -> None:  # fmt: skip
+    """Writes every step of `plan` into `results`. Arrays have the plan's shapes and storage dtypes, any strides."""
+    reference.run(plan, fine, coarse, weight, results)
+
+
+def run_forward(
+    plan: Plan, fine: AnyArray | None, coarse: AnyArray | None, weight: AnyArray, bias: AnyArray | None,
+    out: AnyArray, *, threads: int | None = None, engine: str | None = None,
+) -> None:  # fmt: skip
+    """Writes the forward pass; a bias joins the sum in the accumulator, before its one rounding."""
+    if bias is None:
+        run(plan, fine, coarse, weight, {Result.OUTPUT: out}, threads=threads, engine=engine)
+        return
+    (step,) = plan.steps
+    accumulator = plan.accumulate.value
+    unrounded = replace(plan, steps=(replace(step, rounded_to=accumulator, stored_as=accumulator),))
+    total = np.empty(out.shape, accumulator)
+    run(unrounded, fine, coarse, weight, {Result.OUTPUT: total}, threads=threads, engine=engine)
+    channel = plan.problem.data_order[1]
+    total += bias.reshape([-1 if axis == channel else 1 for axis in range(out.ndim)])
+    out[...] = rounding.store(
+        dtypes.find(step.stored_as), rounding.round_to(dtypes.find(step.rounded_to), total)
+    )

@@ -1,0 +1,417 @@
+"""The functional door: arrays in, gradients out.
+
+Every call becomes a `Request`, is checked by the same rules as the vendor calls, and runs as a `Plan`.
+Plans are kept, so that a call seen before costs little more than the computation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from convgrad import dtypes, engines, products, rounding
+from convgrad.arrays import AnyArray, as_array
+from convgrad.planning import Plan, Result, make_plan
+from convgrad.problem import ConvProblem, prove
+from convgrad.request import CONFORMANCES, MATH_NAMES, Operator, PadEntry, Request, TensorSpec, with_output
+from convgrad.rules.check import check
+from convgrad.status import ConvGradError
+from convgrad.tensor import Tensor
+
+Padding = int | Sequence[int] | Sequence[tuple[int, int]]
+Numbers = int | Sequence[int]
+_FORMATS = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
+_RESULTS = (Result.GRAD_INPUT, Result.GRAD_WEIGHT, Result.GRAD_BIAS)
+
+
+class Gradients(NamedTuple):
+    """What a backward call gives; `None` where the mask says no."""
+
+    input: Any
+    weight: Any
+    bias: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutablePlan(Plan):
+    """A plan that can be run on tensors again and again."""
+
+    def run(
+        self, grad_output: object, input: object, weight: object, *, out: Sequence[object] | None = None,
+        threads: int | None = None,
+    ) -> Gradients:  # fmt: skip
+        """The gradients of these tensors, whose shapes and dtypes must be the planned ones."""
+        r = self.problem.request
+        g, x, w = (_operand(t, name) for t, name in ((grad_output, "grad_output"), (input, "input"), (weight, "weight")))
+        for operand, spec, name in ((g, r.grad_output, "grad_output"), (x, r.input, "input"), (w, r.weight, "weight")):
+            assert spec is not None
+            if operand.array.shape != spec.shape or operand.dtype != spec.dtype:
+                raise ConvGradError(
+                    f"{name} is {operand.array.shape} {operand.dtype}; the plan was made for {spec.shape} {spec.dtype}",
+                    rule="plan.tensor", value=operand.array.shape, line=self.problem.line,
+                )
+        return _execute(self, g, x, w, _given(out), threads)
+
+
+class _Operand(NamedTuple):
+    array: AnyArray
+    dtype: str
+    format: str
+
+
+# ---- the public functions ----------------------------------------------------------------------------------
+
+
+def conv_backward(
+    grad_output: object, input: object, weight: object, bias_sizes: Sequence[int] | None = None, *,
+    stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1, transposed: bool = False,
+    output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
+    math: str | int = "keep", product: str = "cpu", conformance: str = "document",
+    out: Sequence[object] | None = None, threads: int | None = None,
+) -> Gradients:  # fmt: skip
+    """Gradients of a 1-D, 2-D or 3-D convolution, plain or transposed.
+
+    `padding` takes one number, one per axis, (low, high) pairs, or four numbers in 2-D (top, bottom, left, right).
+    `out` holds three buffers to write into, `None` for those to be made. A refused call raises `ConvGradError`
+    and writes nothing.
+
+    >>> import numpy as np, convgrad
+    >>> ones = np.ones((1, 1, 3, 3), np.float32)
+    >>> g = convgrad.conv_backward(ones, ones, np.ones((1, 1, 3, 3), np.float32), padding=1)
+    >>> g.bias
+    array([9.], dtype=float32)
+    """
+    g, x, w = _operand(grad_output, "grad_output"), _operand(input, "input"), _operand(weight, "weight")
+    given = _given(out)
+    asked = (
+        bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask, math, product, conformance,
+    )  # fmt: skip
+    plan = _planned(Operator.CONV, g, x, w, None, given, asked)
+    return _execute(plan, g, x, w, given, threads)
+
+
+def conv_tbc_backward(
+    grad_output: object, input: object, weight: object, bias: object | None = None, *, pad: int = 0,
+    math: str | int = "keep", product: str = "cpu", conformance: str = "document",
+    out: Sequence[object] | None = None, threads: int | None = None,
+) -> Gradients:  # fmt: skip
+    """Gradients of the time-batch-channel convolution: tensors (T, B, C), weight (K, Cin, Cout), stride 1.
+
+    `bias` gives only its length and dtype; by default it is one number per output channel in grad_output's dtype.
+    """
+    g, x, w = _operand(grad_output, "grad_output"), _operand(input, "input"), _operand(weight, "weight")
+    b = None if bias is None else _operand(bias, "bias")
+    given = _given(out)
+    plan = _planned(Operator.TBC, g, x, w, b, given, (pad, math, product, conformance))
+    return _execute(plan, g, x, w, given, threads)
+
+
+def convolution(
+    input: object, weight: object, bias: object | None = None, *, stride: Numbers = 1, padding: Padding = 0,
+    dilation: Numbers = 1, transposed: bool = False, output_padding: Numbers = 0, groups: int = 1,
+    math: str | int = "keep", product: str = "cpu", conformance: str = "document", out: object | None = None,
+    threads: int | None = None,
+) -> Any:  # fmt: skip
+    """The forward pass: the remaining derivative of the same law. Rules of the product `cpu`, numerics of `product`."""
+    x, w = _operand(input, "input"), _operand(weight, "weight")
+    rank = max(x.array.ndim - 2, 1)
+    request = Request(
+        Operator.CONV, None, _spec(x), _spec(w), stride=_numbers("stride", stride, rank),
+        padding=_pads("padding", padding, rank), dilation=_numbers("dilation", dilation, rank),
+        transposed=bool(transposed), output_padding=_numbers("output_padding", output_padding, rank),
+        groups=_number("groups", groups), output_mask=(False, False, False), math=_math(math), forward=True,
+        product=_product(product), conformance=_conformance(conformance),
+    )  # fmt: skip
+    return _forward(request, x, w, bias, out, threads)
+
+
+def conv_tbc(
+    input: object, weight: object, bias: object | None = None, *, pad: int = 0, math: str | int = "keep",
+    product: str = "cpu", conformance: str = "document", out: object | None = None, threads: int | None = None,
+) -> Any:  # fmt: skip
+    """The forward pass of the time-batch-channel convolution."""
+    x, w = _operand(input, "input"), _operand(weight, "weight")
+    request = Request(
+        Operator.TBC, None, _spec(x, "ND"), _spec(w, "ND"), pad=_number("pad", pad), math=_math(math), forward=True,
+        output_mask=(False, False, False), product=_product(product), conformance=_conformance(conformance),
+    )  # fmt: skip
+    return _forward(request, x, w, bias, out, threads)
+
+
+def plan(request: Request) -> ExecutablePlan:
+    """What would be computed for this request: casts, contractions, paths, workspace. Refusals raise."""
+    verdict = check(request)
+    if not verdict.ok:
+        raise ConvGradError(
+            verdict.message, status=verdict.status, rule=verdict.rule_id, value=verdict.value, line=verdict.line
+        )
+    made = engines.prepared(make_plan(prove(request), verdict.advice))
+    return ExecutablePlan(*(getattr(made, f.name) for f in fields(made)))
+
+
+# ---- reading what the caller holds -------------------------------------------------------------------------
+
+
+def _operand(source: object, name: str) -> _Operand:
+    if type(source) is np.ndarray:
+        array = source
+        if not (array.flags.aligned and array.dtype.isnative):
+            array = array.astype(array.dtype.newbyteorder("="))
+        return _Operand(array, array.dtype.name, "")
+    if isinstance(source, Tensor):
+        return _Operand(source.data, source.dtype.name, source.format if source.format != "ND" else "")
+    try:
+        array = as_array(source, name)
+    except TypeError as error:
+        raise ConvGradError(str(error), rule=f"{name}.array", value=type(source).__name__) from error
+    return _operand(np.asarray(array), name)
+
+
+def _given(out: Sequence[object] | None) -> tuple[_Operand | None, _Operand | None, _Operand | None]:
+    """The three output buffers, where the caller gives them."""
+    if out is None:
+        return (None, None, None)
+    buffers = tuple(out)
+    if len(buffers) != 3:
+        raise ConvGradError(f"out must hold 3 buffers (or None), got {len(buffers)}", rule="out.length", value=len(buffers))
+    names = ("out[0]", "out[1]", "out[2]")
+    first, second, third = (None if b is None else _buffer(b, n) for b, n in zip(buffers, names, strict=True))
+    return first, second, third
+
+
+def _buffer(buffer: object, name: str) -> _Operand:
+    if isinstance(buffer, Tensor):
+        array, dtype, layout = buffer.data, buffer.dtype.name, buffer.format if buffer.format != "ND" else ""
+    elif isinstance(buffer, np.ndarray):
+        array, dtype, layout = buffer, buffer.dtype.name, ""
+    else:
+        raise ConvGradError(
+            f"{name} must be a NumPy array or a Tensor, not {type(buffer).__name__}", rule="out.type", value=type(buffer).__name__
+        )
+    if not array.flags.writeable:
+        raise ConvGradError(f"{name} is read-only", rule="out.writeable", value="read-only")
+    return _Operand(array, dtype, layout)
+
+
+def _number(name: str, value: object) -> int:
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ConvGradError(f"{name} must be a whole number, got {value!r}", rule=f"{name}.type", value=value) from None
+
+
+def _numbers(name: str, value: object, rank: int) -> tuple[int, ...]:
+    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
+        return (_number(name, value),) * rank
+    return tuple(_number(name, v) for v in value)
+
+
+def _pads(name: str, value: object, rank: int) -> tuple[PadEntry, ...]:
+    def entry(v: object) -> PadEntry:
+        if isinstance(v, (tuple, list, np.ndarray)):
+            if len(v) != 2:
+                raise ConvGradError(f"{name}: a pair is (low, high), got {v!r}", rule=f"{name}.type", value=v)
+            return _number(name, v[0]), _number(name, v[1])
+        return _number(name, v)
+
+    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
+        return (_number(name, value),) * rank
+    return tuple(entry(v) for v in value)
+
+
+def _math(value: object) -> int:
+    if isinstance(value, str):
+        if value not in MATH_NAMES:
+            raise ConvGradError(f"math must be one of {', '.join(MATH_NAMES)}, got {value!r}", rule="math.name", value=value)
+        return MATH_NAMES.index(value)
+    return _number("math", value)
+
+
+def _product(value: str) -> str:
+    try:
+        return products.find(value).key
+    except ValueError as error:
+        raise ConvGradError(str(error), rule="product.name", value=value) from None
+
+
+def _conformance(value: str) -> str:
+    if value not in CONFORMANCES:
+        raise ConvGradError(
+            f"conformance must be document or runtime, got {value!r}", rule="conformance.name", value=value
+        )
+    return value
+
+
+def _spec(operand: _Operand, default_format: str = "") -> TensorSpec:
+    array = operand.array
+    layout = operand.format or default_format or _FORMATS.get(array.ndim, "ND")
+    return TensorSpec(array.shape, operand.dtype, layout)
+
+
+# ---- planning ----------------------------------------------------------------------------------------------
+
+_plans: dict[tuple[Any, ...], ExecutablePlan] = {}
+_MOST_PLANS = 4096
+
+
+def _planned(
+    operator: Operator, g: _Operand, x: _Operand, w: _Operand, b: _Operand | None,
+    given: tuple[_Operand | None, ...], asked: tuple[Any, ...],
+) -> ExecutablePlan:  # fmt: skip
+    """The plan of this call, from memory when the same call was planned before."""
+    key = (
+        operator, g.array.shape, g.dtype, x.array.shape, x.dtype, w.array.shape, w.dtype, g.format, x.format, w.format,
+        None if b is None else (b.array.shape, b.dtype),
+        None if given == (None, None, None) else tuple(None if o is None else _spec(o) for o in given),
+        asked,
+    )  # fmt: skip
+    try:
+        known = _plans.get(key)
+    except TypeError:  # a list among the attributes
+        known, key = None, ()
+    if known is not None:
+        return known
+    build = _conv_request if operator is Operator.CONV else _tbc_request
+    made = plan(build(g, x, w, b, given, asked))
+    if key:
+        if len(_plans) >= _MOST_PLANS:
+            _plans.clear()
+        _plans[key] = made
+    return made
+
+
+def _conv_request(
+    g: _Operand, x: _Operand, w: _Operand, b: _Operand | None, given: tuple[_Operand | None, ...], asked: tuple[Any, ...]
+) -> Request:
+    (bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask, math, product, conformance) = asked
+    rank = max(x.array.ndim - 2, 1)
+    channels = g.array.shape[1] if g.array.ndim > 1 else 0
+    sizes = (channels,) if bias_sizes is None else _numbers("bias_sizes", bias_sizes, 1)
+    wanted = tuple(bool(m) for m in mask)
+    ordinary = (_spec(x), _spec(w), TensorSpec((channels,), g.dtype, "ND"))
+    outputs = [
+        (_spec(o, "ND" if i == 2 else "") if o is not None else spec) if i < len(wanted) and wanted[i] else None
+        for i, (o, spec) in enumerate(zip(given, ordinary, strict=True))
+    ]
+    return Request(
+        Operator.CONV, _spec(g), _spec(x), _spec(w), None, sizes, _numbers("stride", stride, rank),
+        _pads("padding", padding, rank), _numbers("dilation", dilation, rank), bool(transposed),
+        _numbers("output_padding", output_padding, rank), _number("groups", groups), wanted, _math(math), *outputs,
+        product=_product(product), conformance=_conformance(conformance),
+    )  # fmt: skip
+
+
+def _tbc_request(
+    g: _Operand, x: _Operand, w: _Operand, b: _Operand | None, given: tuple[_Operand | None, ...], asked: tuple[Any, ...]
+) -> Request:
+    pad, math, product, conformance = asked
+    channels = g.array.shape[2] if g.array.ndim > 2 else 0
+    bias = TensorSpec((channels,), g.dtype, "ND") if b is None else _spec(b, "ND")
+    ordinary = (_spec(x, "ND"), _spec(w, "ND"), bias)
+    outputs = [spec if o is None else _spec(o, "ND") for o, spec in zip(given, ordinary, strict=True)]
+    return Request(
+        Operator.TBC, _spec(g, "ND"), _spec(x, "ND"), _spec(w, "ND"), bias, math=_math(math),
+        grad_input=outputs[0], grad_weight=outputs[1], grad_bias=outputs[2], pad=_number("pad", pad),
+        product=_product(product), conformance=_conformance(conformance),
+    )  # fmt: skip
+
+
+# ---- running -----------------------------------------------------------------------------------------------
+
+
+def _execute(
+    made: ExecutablePlan, g: _Operand, x: _Operand, w: _Operand, given: tuple[_Operand | None, ...], threads: int | None
+) -> Gradients:
+    if given != (None, None, None):
+        _refuse_overlap(made.problem, (g, x, w), given)
+    results: dict[Result, AnyArray] = {}
+    for step in made.steps:
+        buffer = given[_RESULTS.index(step.result)]
+        results[step.result] = _fresh(made.problem, step.result, step.stored_as) if buffer is None else buffer.array
+    fine, coarse = (g.array, x.array) if made.problem.transposed else (x.array, g.array)
+    engines.run(made, fine, coarse, w.array, results, threads=_threads(threads))
+    return Gradients(*(_wrapped(results.get(result), made, result) for result in _RESULTS))
+
+
+def _fresh(problem: ConvProblem, result: Result, dtype: str) -> AnyArray:
+    r = problem.request
+    spec = {Result.GRAD_INPUT: r.grad_input, Result.GRAD_WEIGHT: r.grad_weight, Result.GRAD_BIAS: r.grad_bias}[result]
+    assert spec is not None
+    return np.empty(spec.shape, rounding.storage(dtypes.find(dtype)))
+
+
+def _wrapped(array: AnyArray | None, made: Plan, result: Result) -> Any:
+    """NumPy arrays as they are; dtypes NumPy has no name for come as a Tensor."""
+    if array is None:
+        return None
+    stored_as = next(s.stored_as for s in made.steps if s.result is result)
+    return Tensor(array, stored_as) if stored_as == "hifloat8" else array
+
+
+def _threads(threads: int | None) -> int | None:
+    if threads is None:
+        return None
+    count = _number("threads", threads)
+    if count < 1:
+        raise ConvGradError(f"threads must be at least 1, got {count}", rule="threads.value", value=count)
+    return count
+
+
+def _refuse_overlap(problem: ConvProblem, operands: Sequence[_Operand], given: tuple[_Operand | None, ...]) -> None:
+    """A buffer that shares memory with an operand, with another buffer or with itself would be read half written."""
+    buffers = [(i, o.array) for i, o in enumerate(given) if o is not None and o.array.size]
+    names = ("grad_output", "input", "weight")
+    for i, array in buffers:
+        others = [(n, o.array) for n, o in zip(names, operands, strict=True)]
+        others += [(f"out[{j}]", a) for j, a in buffers if j < i]
+        clash = next((n for n, a in others if np.may_share_memory(array, a) and _share(array, a)), None)
+        if clash is None and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
+            clash = "itself"
+        if clash is not None:
+            raise ConvGradError(
+                f"out[{i}] shares memory with {clash}", rule="out.overlap", value=clash, line=problem.line
+            )
+
+
+def _share(a: AnyArray, b: AnyArray) -> bool:
+    try:
+        return np.shares_memory(a, b, max_work=10_000)
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _forward(
+    request: Request, x: _Operand, w: _Operand, bias: object | None, out: object | None, threads: int | None
+) -> Any:
+    request = with_output(request)
+    made = plan(request)
+    b = None
+    spec = request.grad_output
+    assert spec is not None
+    channels = spec.shape[made.problem.data_order[1] or 0]
+    if bias is not None:
+        operand = _operand(bias, "bias")
+        if operand.array.shape != (channels,):
+            raise ConvGradError(
+                f"bias must have shape ({channels},), got {operand.array.shape}", rule="bias.shape",
+                value=operand.array.shape, line=made.problem.line,
+            )  # fmt: skip
+        b = rounding.load(dtypes.find(operand.dtype), operand.array)
+    if out is None:
+        array = np.empty(spec.shape, rounding.storage(dtypes.find(spec.dtype)))
+    else:
+        buffer = _buffer(out, "out")
+        array = buffer.array
+        if array.shape != spec.shape or buffer.dtype != spec.dtype:
+            raise ConvGradError(
+                f"out must be {spec.shape} {spec.dtype}, got {array.shape} {buffer.dtype}", rule="out.shape",
+                value=array.shape, line=made.problem.line,
+            )  # fmt: skip
+        _refuse_overlap(made.problem, (x, x, w), (buffer, None, None))
+    fine, coarse = (None, x.array) if made.problem.transposed else (x.array, None)
+    engines.run_forward(made, fine, coarse, w.array, b, array, threads=_threads(threads))
+    return Tensor(array, spec.dtype) if spec.dtype == "hifloat8" else array

@@ -1,0 +1,69 @@
+"""`Tensor`: an array together with a dtype NumPy does not know (hifloat8) or a vendor format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convgrad import dtypes, rounding
+from convgrad.arrays import AnyArray, as_array
+from convgrad.dtypes import Dtype
+
+
+class Tensor:
+    """An array with a dtype and a format; any array is accepted where a Tensor is.
+
+    `data` already stored in `dtype` is shared, not copied. Unsigned integers of the dtype's width are taken
+    as its codes. Other numbers are values: they are rounded to `dtype` once.
+
+    >>> Tensor([1.0, 3.3], dtype="hifloat8").values()
+    array([1.  , 3.25], dtype=float32)
+    """
+
+    __slots__ = ("data", "dtype", "format")
+
+    data: AnyArray
+    dtype: Dtype
+    format: str
+
+    def __init__(self, data: object, dtype: str | Dtype | None = None, format: str = "ND") -> None:
+        if isinstance(data, Tensor):
+            dtype = data.dtype if dtype is None else dtype
+            data = data.data if dtypes.find(dtype) == data.dtype else data.values()
+        array = as_array(data)
+        self.format = format
+        if dtype is None:
+            self.dtype = dtypes.find(array.dtype.name)
+            self.data = array
+            return
+        self.dtype = dtypes.find(dtype)
+        if not self.dtype.is_tensor_dtype:
+            raise ValueError(f"{self.dtype.name} is a compute dtype: no tensor is stored in it")
+        self.data = _stored(array, self.dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.data.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.data.ndim
+
+    def values(self) -> AnyArray:
+        """The exact values: float64 for float64, else float32."""
+        return rounding.load(self.dtype, self.data)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
+        values = self.values()
+        return values if dtype is None else values.astype(dtype)
+
+    def __repr__(self) -> str:
+        return f"Tensor(shape={self.shape}, dtype={self.dtype.name!r}, format={self.format!r})"
+
+
+def _stored(array: AnyArray, dtype: Dtype) -> AnyArray:
+    storage = rounding.storage(dtype)
+    if array.dtype == storage:
+        return array
+    if array.dtype.kind == "u" and array.dtype.itemsize * 8 == dtype.bits and dtype.bits <= 16:
+        return array.view(storage)
+    return rounding.store(dtype, array)
