@@ -44,7 +44,7 @@ def dtypes_page() -> str:
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     lines += [
         "",
-        "Spellings are read in any case, also with a prefix `torch.`, `numpy.`, `ml_dtypes.`, `ACL_` or `DT_`.",
+        "Spellings are read in any case, with or without `torch.`, `numpy.`, `ml_dtypes.`, `ACL_` or `DT_`.",
         "",
     ]
     return "\n".join(lines)
@@ -112,7 +112,8 @@ def _include_row(row: Dtype, widest: int) -> str:
 def _decode_table(row: Dtype) -> list[str]:
     values = rounding.decode(row, np.arange(256)).astype(np.float32)
     bits = values.view(np.uint32)
-    bits[np.isnan(values)] &= np.uint32(0xFFC0_0000)  # one payload whatever the NumPy
+    nan = np.isnan(values)
+    bits[nan] = (bits[nan] & np.uint32(0x8000_0000)) | np.uint32(0x7FC0_0000)  # whatever payload NumPy gave
     words = [f"0x{int(word):08x}" for word in bits]
     body = ["    " + ", ".join(words[start : start + 8]) + "," for start in range(0, 256, 8)]
     return [f"static constexpr uint32_t CG_DECODE_{row.name.upper()}[256] = {{", *body, "};"]

@@ -166,7 +166,7 @@ def to_fractal_z_3d(weight: Array, c0: int) -> Array:
     padded = np.zeros((n1 * N0, c1 * c0, kd, kh, kw), weight.dtype)
     padded[:out, :inner] = weight
     split = padded.reshape(n1, N0, c1, c0, kd, kh, kw)
-    ordered: Array = split.transpose(4, 2, 5, 6, 0, 1, 3)
+    ordered = np.ascontiguousarray(split.transpose(4, 2, 5, 6, 0, 1, 3))
     return ordered.reshape(kd * c1 * kh * kw, n1, N0, c0)
 
 

@@ -3,9 +3,10 @@
 The only place of the Python package that rounds. `nearest` is the definition; `store` gives the same values
 faster. Ties and overflow belong to the cast: each function takes them, the dtype's row holds the defaults.
 
-Special values, everywhere: NaN stays NaN and keeps its sign (hifloat8 has a single NaN); a signed zero stays
-(hifloat8 has a single zero, +0); an infinity counts as overflow, so a format without infinities makes it
-NaN, and a clamping cast makes it the largest finite value.
+Special values, everywhere: NaN stays NaN and keeps its sign (hifloat8 has a single NaN), in formats shorter
+than float32 with the plain quiet payload; a signed zero stays (hifloat8 has a single zero, +0); an infinity
+counts as overflow, so a format without infinities makes it NaN, and a clamping cast makes it the largest
+finite value.
 
 ml_dtypes converts float64 through float32 and so rounds twice: it is never used here to round float64.
 """
@@ -41,7 +42,7 @@ def round_to(
     1.0078125
     """
     row = dtypes.find(dtype)
-    return load(row, store(row, x, ties, overflow)).astype(np.float64)
+    return _widened(load(row, store(row, x, ties, overflow)))
 
 
 def encode(
@@ -60,7 +61,7 @@ def decode(dtype: Dtype | str, codes: ArrayLike) -> Floats:
         raise TypeError(f"codes of {row} must be integers, not {patterns.dtype}")
     if patterns.size and not 0 <= int(patterns.min()) <= int(patterns.max()) < 1 << row.bits:
         raise ValueError(f"codes of {row} must lie in 0..{(1 << row.bits) - 1:#x}")
-    return load(row, patterns.astype(f"u{row.bytes}").view(storage(row))).astype(np.float64)
+    return _widened(load(row, patterns.astype(f"u{row.bytes}").view(storage(row))))
 
 
 def storage(dtype: Dtype | str) -> np.dtype[Any]:
@@ -121,7 +122,7 @@ def nearest(dtype: Dtype | str, x: ArrayLike, ties: Ties, overflow: Overflow) ->
         y = nearest integer to (|x| / 2**q) * 2**q;   overflow if y > max_finite
     """
     row = dtypes.find(dtype)
-    numbers = np.asarray(x, np.float64)
+    numbers = _widened(np.asarray(x))
     ordinary = np.where(np.isfinite(numbers), numbers, 0.0)
     with np.errstate(all="ignore"):
         exponent = np.maximum(np.frexp(ordinary)[1] - 1, row.min_exponent)
@@ -139,6 +140,11 @@ def nearest(dtype: Dtype | str, x: ArrayLike, ties: Ties, overflow: Overflow) ->
         size = np.where(size > row.max_finite, beyond, size)
         signed = np.where(np.isnan(numbers), numbers, np.copysign(size, numbers))
     return signed if row.signed_zero else np.where(np.isnan(signed), np.nan, signed + 0.0)
+
+
+def _widened(values: Array) -> Floats:
+    with np.errstate(all="ignore"):  # a signalling NaN is still just a NaN
+        return values.astype(np.float64)
 
 
 def _as_floats(given: Array, row: Dtype) -> Array:
