@@ -1,0 +1,93 @@
+"""Rows: in which dtype the operands are multiplied, by product, promoted dtype and cubeMathType.
+
+Refusals are not repeated here: a cell is refused when a row of the rules about cubeMathType or dtypes refuses it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from convgrad import products
+from convgrad.request import Operator, Request
+from convgrad.rules.check import RULES
+from convgrad.rules.facts import Facts, promote
+from convgrad.rules.vocabulary import CONV_VENDOR, OLDER, OneOf, Rule, Stage
+from convgrad.status import Status
+
+__all__ = ["ROWS", "Cell", "Precision", "compute", "compute_dtype", "grid_cell", "promote"]
+
+KEEP, ALLOW_DOWN, USE_FP16, USE_HF32 = range(4)
+_RECENT = ("cpu", "950", "A3", "A2")
+_EVERY = ("cpu", *CONV_VENDOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """One row: on these products, this promoted dtype with these math types is computed in `compute`."""
+
+    promoted: str
+    math: tuple[int, ...]
+    products: tuple[str, ...]
+    compute: str
+    """Operands are rounded to it once; `hf32` stands for the product's own HF32."""
+    source: str
+
+
+ROWS: tuple[Precision, ...] = (
+    Precision("float64", (0, 1, 2, 3), ("cpu",), "float64", "here: math types are about float32"),
+    Precision("float32", (KEEP,), _RECENT, "float32", "S2, cubeMathType 0"),
+    Precision("float32", (ALLOW_DOWN, USE_HF32), _RECENT, "hf32", "S3, cubeMathType 1 and 3"),
+    Precision("float32", (USE_FP16,), _EVERY, "float16", "S3, cubeMathType 2"),
+    Precision("float32", (ALLOW_DOWN,), OLDER, "float16", "S3, cubeMathType 1"),
+    Precision("float16", (0, 1, 2, 3), _EVERY, "float16", "S3, cubeMathType 3: float16 stays"),
+    Precision("bfloat16", (KEEP, ALLOW_DOWN, USE_HF32), _RECENT, "bfloat16", "S3, cubeMathType 1: others unchanged"),
+    Precision("bfloat16", (USE_FP16,), _RECENT, "float16", "host, with a warning"),
+    Precision("hifloat8", (0, 1, 2, 3), ("cpu", "950"), "hifloat8", "host, with a warning"),
+    Precision("float8_e4m3fn", (0, 1, 2, 3), ("cpu", "950"), "float8_e4m3fn", "host, with a warning"),
+    Precision("float8_e5m2", (0, 1, 2, 3), ("cpu",), "float8_e5m2", "here"),
+)  # fmt: skip
+
+_BY_KEY = {(p, row.promoted, m): row for row in ROWS for p in row.products for m in row.math}
+
+
+def hf32_of(product: str) -> str:
+    """HF32 of a product: 11 fraction bits (`hf32`), on 950 10 (`hf32_10`)."""
+    return "hf32_10" if products.find(product).hf32_fraction_bits == 10 else "hf32"
+
+
+def compute_dtype(product: str, promoted: str, math: int, conformance: str = "document") -> str:
+    """The compute dtype of an accepted request; a pair the product does not know is computed as on `cpu`."""
+    row = _BY_KEY.get((product, promoted, math)) or _BY_KEY.get(("cpu", promoted, math))
+    if row is None:
+        raise ValueError(f"no precision for {promoted} with math {math} on {product} ({conformance})")
+    return hf32_of(product) if row.compute == "hf32" else row.compute
+
+
+def compute(request: Request) -> str:
+    """The compute dtype of an accepted request."""
+    promoted = Facts(request)["promoted"]
+    assert isinstance(promoted, str), "a request without operands has no precision"
+    return compute_dtype(request.product, promoted, request.math, request.conformance)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of the grid: a compute dtype, or the row that refuses it."""
+
+    compute: str | None
+    status: Status = Status.SUCCESS
+    rule: Rule | None = None
+
+
+def grid_cell(product: str, promoted: str, math: int, conformance: str = "document",
+              operator: Operator = Operator.CONV) -> Cell:  # fmt: skip
+    """What the rules and the rows say when every tensor has the dtype `promoted`, in a plain convolution."""
+    known = {"promoted": promoted, "math": math, "input.dtype": promoted, "product": product, "transposed": False}
+    for rule in RULES[operator]:
+        if product not in rule.products or not rule.conformance.covers(conformance) or rule.fact not in known:
+            continue
+        if not isinstance(rule.must, OneOf) or rule.stage not in (Stage.PRODUCT, Stage.DTYPE, Stage.MATH):
+            continue
+        if all(known.get(name) in values for name, values in rule.when) and known[rule.fact] not in rule.must.options:
+            return Cell(None, rule.status, rule)
+    return Cell(compute_dtype(product, promoted, math, conformance))

@@ -1,0 +1,1 @@
+"""The contract as data: facts are code, rules are rows, and one loop applies them in order."""

@@ -1,0 +1,109 @@
+"""`check`: the whole checker is one loop over the rows; the first broken one gives the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from convgrad.request import Operator, Request
+from convgrad.rules import conv_tbc_backward, convolution_backward, sentences
+from convgrad.rules.advice import advice_for, fixes_for
+from convgrad.rules.facts import FACTS, Facts
+from convgrad.rules.vocabulary import Rule, Stage, Value
+from convgrad.status import Status
+
+RULES: dict[Operator, tuple[Rule, ...]] = {
+    Operator.CONV: convolution_backward.RULES,
+    Operator.TBC: conv_tbc_backward.RULES,
+}
+ALL_RULES: tuple[Rule, ...] = tuple(rule for rows in RULES.values() for rule in rows)
+BY_ID: dict[str, Rule] = {rule.id: rule for rule in ALL_RULES}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the contract says to a request."""
+
+    request: Request
+    status: Status = Status.SUCCESS
+    rule: Rule | None = None
+    """The first broken row."""
+    value: Value = None
+    """What was got where the row asked for something else."""
+    message: str = ""
+    """The row in words, with the value."""
+    advice: tuple[str, ...] = ()
+    """Warnings for an accepted call, ways out for a refused one."""
+
+    @property
+    def ok(self) -> bool:
+        return self.status is Status.SUCCESS
+
+    @property
+    def rule_id(self) -> str:
+        return self.rule.id if self.rule else ""
+
+    @property
+    def line(self) -> str:
+        """The problem line that reproduces it."""
+        return str(self.request)
+
+
+@cache
+def rows_for(operator: Operator, product: str, conformance: str, forward: bool = False) -> tuple[Rule, ...]:
+    """The rows that concern a product, in order.
+
+    No document speaks of the forward pass: it obeys the cpu rows, and the product's own math types.
+    """
+
+    def concerns(rule: Rule) -> bool:
+        if not rule.conformance.covers(conformance):
+            return False
+        if forward and rule.stage is not Stage.MATH:
+            return "cpu" in rule.products
+        return product in rule.products
+
+    return tuple(rule for rule in RULES[operator] if concerns(rule))
+
+
+def applies(rule: Rule, facts: Facts) -> bool:
+    """Whether the row's conditions are met."""
+    return all(facts[name] in values for name, values in rule.when)
+
+
+def broken_rows(facts: Facts) -> list[Rule]:
+    """Every broken row, the first one first (later ones may follow from it)."""
+    return [rule for rule in _rows(facts.request) if applies(rule, facts) and not _holds(rule, facts)]
+
+
+def _holds(rule: Rule, facts: Facts) -> bool:
+    other = rule.other
+    return rule.must.holds(facts[rule.fact], facts[other] if other else None)
+
+
+def _rows(request: Request) -> tuple[Rule, ...]:
+    return rows_for(request.operator, request.product, request.conformance, request.forward)
+
+
+def first_broken(facts: Facts) -> Rule | None:
+    """The row that decides; `None` when every row holds."""
+    for rule in _rows(facts.request):
+        if applies(rule, facts) and not _holds(rule, facts):
+            return rule
+    return None
+
+
+def check(request: Request) -> Verdict:
+    """The verdict on a request: its status, the row that decides, what was got, and advice. Never raises."""
+    facts = Facts(request)
+    rule = first_broken(facts)
+    if rule is None:
+        return Verdict(request, advice=advice_for(facts))
+    text = sentences.message(rule, facts)
+    return Verdict(request, rule.status, rule, facts[rule.fact], text, fixes_for(rule, facts))
+
+
+for _rule in ALL_RULES:
+    assert _rule.fact in FACTS and (_rule.other is None or _rule.other in FACTS), _rule.id
+    assert all(name in FACTS for name, _ in _rule.when), _rule.id
+assert len(BY_ID) == len(ALL_RULES), "two rows share an id"

@@ -1,0 +1,93 @@
+"""A row in words. Condition and sentence cannot part: both are read from the row.
+
+    sentence   subject + demand + guard                                "stride must be in [1, 63] when ..."
+    message    subject + demand + other value + guard + "; got" value   the same pieces the C side prints
+"""
+
+from __future__ import annotations
+
+from convgrad.rules.facts import FACTS, Facts
+from convgrad.rules.vocabulary import LANGUAGES, Rule, Value, say_value
+
+# How a condition is said; any other condition is said as "when <fact> is <values>".
+_PHRASES: dict[tuple[str, tuple[object, ...]], tuple[str, str]] = {
+    ("transposed", (False,)): ("in a plain convolution", "普通卷积时"),
+    ("transposed", (True,)): ("in a transposed convolution", "转置卷积时"),
+    ("empty_path", (False,)): ("", ""),
+    ("empty_path", (True,)): ("when input or weight is empty", "input 或 weight 为空 Tensor 时"),
+    ("eight_bit", (True,)): ("when a tensor is an 8-bit float", "存在 8 位浮点 Tensor 时"),
+    ("weight.eight_bit", (False,)): ("", ""),
+    ("want.input", (True,)): ("when grad_input is wanted", "需要 gradInput 时"),
+    ("want.input", (False,)): ("when grad_input is not wanted", "不需要 gradInput 时"),
+    ("want.weight", (True,)): ("when grad_weight is wanted", "需要 gradWeight 时"),
+    ("want.bias", (True,)): ("when grad_bias is wanted", "需要 gradBias 时"),
+    ("want.contraction", (True,)): ("when grad_input or grad_weight is wanted", "需要 gradInput 或 gradWeight 时"),
+    ("grouped", (True,)): ("with groups above 1", "groups 大于 1 时"),
+    ("input.batch_zero", (False,)): ("when the batch is not zero", "N 不为 0 时"),
+    ("forward", (False,)): ("", ""),
+    ("dims", (1, 3)): ("in 1-D and 3-D", "1D 和 3D 时"),
+    ("dims", (2,)): ("in 2-D", "2D 时"),
+    ("dims", (3,)): ("in 3-D", "3D 时"),
+}
+
+
+def subject(rule: Rule, language: str = "en") -> str:
+    return FACTS[rule.fact].words[LANGUAGES.index(language)]
+
+
+def demand(rule: Rule, language: str = "en") -> str:
+    """What is asked; another fact is named in words."""
+    words = rule.must.say(language)
+    if rule.other is None:
+        return words
+    return words.format(FACTS[rule.other].words[LANGUAGES.index(language)])
+
+
+def guard(rule: Rule, language: str = "en") -> str:
+    """Under which conditions; empty when there are none worth saying."""
+    index = LANGUAGES.index(language)
+    phrases = []
+    for fact, values in rule.when:
+        known = _PHRASES.get((fact, values))
+        if known is None:
+            options = " or ".join(say_value(v) for v in values)
+            name = FACTS[fact].words[index]
+            known = (f"when {name} is {options}", f"{name} 为 {options} 时")
+        if known[index]:
+            phrases.append(known[index])
+    return (" " if language == "en" else "，").join(phrases)
+
+
+def sentence(rule: Rule, language: str = "en") -> str:
+    """The row as one sentence, without any request."""
+    body = f"{subject(rule, language)} {demand(rule, language)}".rstrip(" =")
+    condition = guard(rule, language)
+    if not condition:
+        return body
+    return f"{body} {condition}" if language == "en" else f"{condition}，{body}"
+
+
+def pieces(rule: Rule) -> tuple[str, str]:
+    """The message without its values: `first [other value] second value` (English; the C side prints these)."""
+    first = f"{subject(rule)} {demand(rule)}"
+    condition = guard(rule)
+    return first + (" " if rule.other else ""), (f" {condition}" if condition else "") + "; got "
+
+
+def message(rule: Rule, facts: Facts) -> str:
+    """The row, and what this request gave instead."""
+    first, second = pieces(rule)
+    other = say_value(facts[rule.other]) if rule.other else ""
+    return first + other + second + say_value(facts[rule.fact])
+
+
+def message_zh(rule: Rule, facts: Facts) -> str:
+    """The same in Chinese."""
+    other = f"（{say_value(facts[rule.other])}）" if rule.other else ""
+    condition = guard(rule, "zh")
+    body = f"{subject(rule, 'zh')} {demand(rule, 'zh').rstrip(' =')}{other}"
+    return f"{condition + '，' if condition else ''}{body}；实际为 {say_value(facts[rule.fact])}"
+
+
+def value_got(rule: Rule, facts: Facts) -> Value:
+    return facts[rule.fact]
