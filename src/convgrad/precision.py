@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from convgrad import products
+from convgrad import dtypes, products
 from convgrad.request import Operator, Request
 from convgrad.rules.check import RULES
 from convgrad.rules.facts import Facts, promote
@@ -91,3 +91,30 @@ def grid_cell(product: str, promoted: str, math: int, conformance: str = "docume
         if all(known.get(name) in values for name, values in rule.when) and known[rule.fact] not in rule.must.options:
             return Cell(None, rule.status, rule)
     return Cell(compute_dtype(product, promoted, math, conformance))
+
+
+_INCLUDE_HEAD = """\
+ *
+ * C++17. The compute dtype of an accepted call: the row whose product bit (1 << product index) and math bit
+ * (1 << cubeMathType) are set and whose `promoted` is the promoted dtype (an aclDataType). Refusals are rows of
+ * rules.inc. `compute` is an enum cg_dtype of convgrad.h: operands are rounded to it once. Promoted dtype: the
+ * one grad_output, input and weight share; else float64 if one of them is; else float32. */
+struct cg_precision_row { unsigned products, math; int promoted, compute; };
+"""
+
+
+def precision_include(notice: str) -> str:
+    """The whole text of native/generated/precision.inc."""
+    rows = []
+    for row in ROWS:
+        by_compute: dict[str, int] = {}
+        for product in row.products:
+            name = hf32_of(product) if row.compute == "hf32" else row.compute
+            by_compute[name] = by_compute.get(name, 0) | 1 << products.KEYS.index(product)
+        math = sum(1 << m for m in row.math)
+        promoted = dtypes.find(row.promoted).acl_code
+        for name, mask in by_compute.items():
+            code = dtypes.find(name).engine_code
+            rows.append(f"    {{0x{mask:02x}, 0x{math:x}, {promoted}, {code}}}, /* {row.promoted} -> {name} */")
+    head = [f"/* {notice}", *_INCLUDE_HEAD.splitlines()]
+    return "\n".join([*head, f"static constexpr cg_precision_row CG_PRECISION[{len(rows)}] = {{", *rows, "};", ""])

@@ -106,8 +106,9 @@ def _tensor_facts(field: str) -> None:
     _fact(f"{field}.shape", Kind.LIST, "its shape", f"shape of {field}", f"{field} 的 shape", of(lambda t: t.shape))
     _fact(f"{field}.span", Kind.NUMBER, "product of max(size, 1) over its shape, saturated at 2^63-1",
           f"element count of {field}", f"{field} 的元素个数", of(lambda t: _span(t.shape)))  # fmt: skip
-    _fact(f"{field}.empty", Kind.FLAG, "whether a size of its shape is 0", f"emptiness of {field}",
-          f"{field} 是否为空 Tensor", of(lambda t: 0 in t.shape))  # fmt: skip
+    if field in ("grad_output", "input", "weight"):
+        _fact(f"{field}.empty", Kind.FLAG, "whether a size of its shape is 0", f"emptiness of {field}",
+              f"{field} 是否为空 Tensor", of(lambda t: 0 in t.shape))  # fmt: skip
 
 
 for _field in TENSORS:
@@ -356,17 +357,17 @@ def _bias_shape(f: Facts) -> Value:
     return None if channels is None else (channels,)  # type: ignore[return-value]
 
 
-_fact("bias_shape", Kind.LIST, "[grad_output.shape[1]]", "[channels of grad_output]", "[gradOutput 的 C]", _bias_shape)
+_fact("bias_sizes.expected", Kind.LIST, "[grad_output.shape[1]]", "[channels of grad_output]", "[gradOutput 的 C]", _bias_shape)
 
 
 def _empty_bias_shape(f: Facts) -> Value:
     if not f.request.transposed:
-        return f["bias_shape"]
+        return f["bias_sizes.expected"]
     channels = f["weight.fine_channels"]
     return None if channels is None else (channels,)  # type: ignore[return-value]
 
 
-_fact("empty.bias_shape", Kind.LIST, "[grad_output.shape[1]], transposed: [groups * weight.shape[1]]",
+_fact("bias_sizes.expected_when_empty", Kind.LIST, "[grad_output.shape[1]], transposed: [groups * weight.shape[1]]",
       "[channels of the bias]", "[bias 的通道数]", _empty_bias_shape)  # fmt: skip
 
 
