@@ -79,8 +79,8 @@ def load(dtype: Dtype | str, stored: ArrayLike) -> Array:
     elements = np.asarray(stored)
     if elements.dtype != storage(row):
         raise TypeError(f"a stored {row} array has elements of {storage(row)}, not {elements.dtype}")
-    if row.storage == "uint8":
-        return np.asarray(_hifloat8_values()[elements])
+    if row.bits == 8:
+        return np.asarray(_code_values(row)[elements.view(np.uint8)])
     with np.errstate(all="ignore"):
         return elements.astype(np.float64 if row.bits == 64 else np.float32, copy=False)
 
@@ -253,6 +253,14 @@ def _with_plain_nans(stored: Array) -> Array:
     if nan.any():
         stored[nan] = np.copysign(stored.dtype.type(np.nan), stored[nan])
     return stored
+
+
+@cache
+def _code_values(row: Dtype) -> NDArray[np.float32]:
+    """The value of each code of an 8-bit format; looking one up beats converting it."""
+    if row.storage == "uint8":
+        return _hifloat8_values()
+    return np.arange(256, dtype=np.uint8).view(storage(row)).astype(np.float32)
 
 
 @cache
