@@ -2,9 +2,9 @@
 
 import pytest
 from hypothesis import given, settings
-from strategies import any_request
 
 from convgrad.request import Operator, Request, TensorSpec
+from strategies import any_request
 
 LINE = "conv n2 c8>16 i14x14 k3x3 s1 p1 d1 g1 fp16 math=keep want=xwb on=A2"
 

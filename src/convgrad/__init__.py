@@ -1,1 +1,30 @@
 """Convolution gradients on any CPU, as an Ascend NPU's operators would be asked to compute them."""
+
+from convgrad.engines import EngineInfo
+from convgrad.engines import info as engine_info
+from convgrad.functional import Gradients, conv_backward, conv_tbc, conv_tbc_backward, convolution, plan
+from convgrad.planning import Plan
+from convgrad.request import Request
+from convgrad.rules.check import Verdict, check
+from convgrad.status import ConvGradError, Status
+from convgrad.tensor import Tensor
+
+__all__ = [
+    "ConvGradError",
+    "EngineInfo",
+    "Gradients",
+    "Plan",
+    "Request",
+    "Status",
+    "Tensor",
+    "Verdict",
+    "check",
+    "conv_backward",
+    "conv_tbc",
+    "conv_tbc_backward",
+    "convolution",
+    "engine_info",
+    "plan",
+]
+
+__version__ = "0.1.0"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 AnyArray = NDArray[Any]
 
-# DLPack: kinds of memory the CPU can read (plain, and pinned by CUDA or ROCm), and the type codes NumPy has no name for.
+# DLPack: kinds of memory the CPU can read (plain, pinned by CUDA or ROCm), and type codes NumPy has no name for.
 _CPU_DEVICES = (1, 3, 11)
 _DLPACK_TYPES: dict[tuple[int, int], tuple[str, Any]] = {
     (4, 16): ("<u2", ml_dtypes.bfloat16),

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.exceptions import TooHardError
 
 from convgrad import dtypes, engines, products, rounding
 from convgrad.arrays import AnyArray, as_array
@@ -43,10 +44,10 @@ class ExecutablePlan(Plan):
     def run(
         self, grad_output: object, input: object, weight: object, *, out: Sequence[object] | None = None,
         threads: int | None = None,
-    ) -> Gradients:  # fmt: skip
+    ) -> Gradients:
         """The gradients of these tensors, whose shapes and dtypes must be the planned ones."""
         r = self.problem.request
-        g, x, w = (_operand(t, name) for t, name in ((grad_output, "grad_output"), (input, "input"), (weight, "weight")))
+        g, x, w = _operand(grad_output, "grad_output"), _operand(input, "input"), _operand(weight, "weight")
         for operand, spec, name in ((g, r.grad_output, "grad_output"), (x, r.input, "input"), (w, r.weight, "weight")):
             assert spec is not None
             if operand.array.shape != spec.shape or operand.dtype != spec.dtype:
@@ -63,6 +64,10 @@ class _Operand(NamedTuple):
     format: str
 
 
+Buffers = tuple[_Operand | None, _Operand | None, _Operand | None]
+"""grad_input, grad_weight, grad_bias, where the caller gives them."""
+
+
 # ---- the public functions ----------------------------------------------------------------------------------
 
 
@@ -72,7 +77,7 @@ def conv_backward(
     output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
     math: str | int = "keep", product: str = "cpu", conformance: str = "document",
     out: Sequence[object] | None = None, threads: int | None = None,
-) -> Gradients:  # fmt: skip
+) -> Gradients:
     """Gradients of a 1-D, 2-D or 3-D convolution, plain or transposed.
 
     `padding` takes one number, one per axis, (low, high) pairs, or four numbers in 2-D (top, bottom, left, right).
@@ -88,8 +93,9 @@ def conv_backward(
     g, x, w = _operand(grad_output, "grad_output"), _operand(input, "input"), _operand(weight, "weight")
     given = _given(out)
     asked = (
-        bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask, math, product, conformance,
-    )  # fmt: skip
+        bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask, math, product,
+        conformance,
+    )
     plan = _planned(Operator.CONV, g, x, w, None, given, asked)
     return _execute(plan, g, x, w, given, threads)
 
@@ -98,7 +104,7 @@ def conv_tbc_backward(
     grad_output: object, input: object, weight: object, bias: object | None = None, *, pad: int = 0,
     math: str | int = "keep", product: str = "cpu", conformance: str = "document",
     out: Sequence[object] | None = None, threads: int | None = None,
-) -> Gradients:  # fmt: skip
+) -> Gradients:
     """Gradients of the time-batch-channel convolution: tensors (T, B, C), weight (K, Cin, Cout), stride 1.
 
     `bias` gives only its length and dtype; by default it is one number per output channel in grad_output's dtype.
@@ -115,7 +121,7 @@ def convolution(
     dilation: Numbers = 1, transposed: bool = False, output_padding: Numbers = 0, groups: int = 1,
     math: str | int = "keep", product: str = "cpu", conformance: str = "document", out: object | None = None,
     threads: int | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The forward pass: the remaining derivative of the same law. Rules of the product `cpu`, numerics of `product`."""
     x, w = _operand(input, "input"), _operand(weight, "weight")
     rank = max(x.array.ndim - 2, 1)
@@ -125,20 +131,20 @@ def convolution(
         transposed=bool(transposed), output_padding=_numbers("output_padding", output_padding, rank),
         groups=_number("groups", groups), output_mask=(False, False, False), math=_math(math), forward=True,
         product=_product(product), conformance=_conformance(conformance),
-    )  # fmt: skip
+    )
     return _forward(request, x, w, bias, out, threads)
 
 
 def conv_tbc(
     input: object, weight: object, bias: object | None = None, *, pad: int = 0, math: str | int = "keep",
     product: str = "cpu", conformance: str = "document", out: object | None = None, threads: int | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The forward pass of the time-batch-channel convolution."""
     x, w = _operand(input, "input"), _operand(weight, "weight")
     request = Request(
         Operator.TBC, None, _spec(x, "ND"), _spec(w, "ND"), pad=_number("pad", pad), math=_math(math), forward=True,
         output_mask=(False, False, False), product=_product(product), conformance=_conformance(conformance),
-    )  # fmt: skip
+    )
     return _forward(request, x, w, bias, out, threads)
 
 
@@ -171,13 +177,13 @@ def _operand(source: object, name: str) -> _Operand:
     return _operand(np.asarray(array), name)
 
 
-def _given(out: Sequence[object] | None) -> tuple[_Operand | None, _Operand | None, _Operand | None]:
-    """The three output buffers, where the caller gives them."""
+def _given(out: Sequence[object] | None) -> Buffers:
     if out is None:
         return (None, None, None)
     buffers = tuple(out)
     if len(buffers) != 3:
-        raise ConvGradError(f"out must hold 3 buffers (or None), got {len(buffers)}", rule="out.length", value=len(buffers))
+        message = f"out must hold 3 buffers (or None), got {len(buffers)}"
+        raise ConvGradError(message, rule="out.length", value=len(buffers))
     names = ("out[0]", "out[1]", "out[2]")
     first, second, third = (None if b is None else _buffer(b, n) for b, n in zip(buffers, names, strict=True))
     return first, second, third
@@ -189,9 +195,8 @@ def _buffer(buffer: object, name: str) -> _Operand:
     elif isinstance(buffer, np.ndarray):
         array, dtype, layout = buffer, buffer.dtype.name, ""
     else:
-        raise ConvGradError(
-            f"{name} must be a NumPy array or a Tensor, not {type(buffer).__name__}", rule="out.type", value=type(buffer).__name__
-        )
+        kind = type(buffer).__name__
+        raise ConvGradError(f"{name} must be a NumPy array or a Tensor, not {kind}", rule="out.type", value=kind)
     if not array.flags.writeable:
         raise ConvGradError(f"{name} is read-only", rule="out.writeable", value="read-only")
     return _Operand(array, dtype, layout)
@@ -226,7 +231,8 @@ def _pads(name: str, value: object, rank: int) -> tuple[PadEntry, ...]:
 def _math(value: object) -> int:
     if isinstance(value, str):
         if value not in MATH_NAMES:
-            raise ConvGradError(f"math must be one of {', '.join(MATH_NAMES)}, got {value!r}", rule="math.name", value=value)
+            message = f"math must be one of {', '.join(MATH_NAMES)}, got {value!r}"
+            raise ConvGradError(message, rule="math.name", value=value)
         return MATH_NAMES.index(value)
     return _number("math", value)
 
@@ -260,53 +266,70 @@ _MOST_PLANS = 4096
 
 def _planned(
     operator: Operator, g: _Operand, x: _Operand, w: _Operand, b: _Operand | None,
-    given: tuple[_Operand | None, ...], asked: tuple[Any, ...],
-) -> ExecutablePlan:  # fmt: skip
+    given: Buffers, asked: tuple[Any, ...],
+) -> ExecutablePlan:
     """The plan of this call, from memory when the same call was planned before."""
     key = (
         operator, g.array.shape, g.dtype, x.array.shape, x.dtype, w.array.shape, w.dtype, g.format, x.format, w.format,
         None if b is None else (b.array.shape, b.dtype),
         None if given == (None, None, None) else tuple(None if o is None else _spec(o) for o in given),
         asked,
-    )  # fmt: skip
+    )
     try:
         known = _plans.get(key)
-    except TypeError:  # a list among the attributes
-        known, key = None, ()
+    except TypeError:  # a list among the attributes: not kept
+        return plan(_requested(operator, g, x, w, b, given, asked))
     if known is not None:
         return known
-    build = _conv_request if operator is Operator.CONV else _tbc_request
-    made = plan(build(g, x, w, b, given, asked))
-    if key:
-        if len(_plans) >= _MOST_PLANS:
-            _plans.clear()
-        _plans[key] = made
+    made = plan(_requested(operator, g, x, w, b, given, asked))
+    if len(_plans) >= _MOST_PLANS:
+        _plans.clear()
+    _plans[key] = made
     return made
 
 
-def _conv_request(
-    g: _Operand, x: _Operand, w: _Operand, b: _Operand | None, given: tuple[_Operand | None, ...], asked: tuple[Any, ...]
+def _requested(
+    operator: Operator, g: _Operand, x: _Operand, w: _Operand, b: _Operand | None, given: Buffers,
+    asked: tuple[Any, ...],
 ) -> Request:
-    (bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask, math, product, conformance) = asked
+    tbc = operator is Operator.TBC
+    request = _tbc_request(g, x, w, b, given, asked) if tbc else _conv_request(g, x, w, given, asked)
+    if request.product == "cpu":
+        _refuse_other_dtypes(request, (x.dtype, w.dtype, b.dtype if b else g.dtype), given)
+    return request
+
+
+def _refuse_other_dtypes(request: Request, own: Sequence[str], given: Buffers) -> None:
+    """A gradient has the dtype of its tensor. (Vendor products have rows of their own about this.)"""
+    for i, (buffer, dtype) in enumerate(zip(given, own, strict=True)):
+        if buffer is not None and buffer.dtype != dtype:
+            raise ConvGradError(
+                f"out[{i}] must be {dtype}, got {buffer.dtype}", rule="out.dtype", value=buffer.dtype, line=str(request)
+            )
+
+
+def _conv_request(g: _Operand, x: _Operand, w: _Operand, given: Buffers, asked: tuple[Any, ...]) -> Request:
+    bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask, math, product, conformance = asked
     rank = max(x.array.ndim - 2, 1)
     channels = g.array.shape[1] if g.array.ndim > 1 else 0
     sizes = (channels,) if bias_sizes is None else _numbers("bias_sizes", bias_sizes, 1)
     wanted = tuple(bool(m) for m in mask)
     ordinary = (_spec(x), _spec(w), TensorSpec((channels,), g.dtype, "ND"))
-    outputs = [
+    grad_input, grad_weight, grad_bias = (
         (_spec(o, "ND" if i == 2 else "") if o is not None else spec) if i < len(wanted) and wanted[i] else None
         for i, (o, spec) in enumerate(zip(given, ordinary, strict=True))
-    ]
+    )
     return Request(
         Operator.CONV, _spec(g), _spec(x), _spec(w), None, sizes, _numbers("stride", stride, rank),
         _pads("padding", padding, rank), _numbers("dilation", dilation, rank), bool(transposed),
-        _numbers("output_padding", output_padding, rank), _number("groups", groups), wanted, _math(math), *outputs,
+        _numbers("output_padding", output_padding, rank), _number("groups", groups), wanted, _math(math),
+        grad_input, grad_weight, grad_bias,
         product=_product(product), conformance=_conformance(conformance),
-    )  # fmt: skip
+    )
 
 
 def _tbc_request(
-    g: _Operand, x: _Operand, w: _Operand, b: _Operand | None, given: tuple[_Operand | None, ...], asked: tuple[Any, ...]
+    g: _Operand, x: _Operand, w: _Operand, b: _Operand | None, given: Buffers, asked: tuple[Any, ...]
 ) -> Request:
     pad, math, product, conformance = asked
     channels = g.array.shape[2] if g.array.ndim > 2 else 0
@@ -317,14 +340,14 @@ def _tbc_request(
         Operator.TBC, _spec(g, "ND"), _spec(x, "ND"), _spec(w, "ND"), bias, math=_math(math),
         grad_input=outputs[0], grad_weight=outputs[1], grad_bias=outputs[2], pad=_number("pad", pad),
         product=_product(product), conformance=_conformance(conformance),
-    )  # fmt: skip
+    )
 
 
 # ---- running -----------------------------------------------------------------------------------------------
 
 
 def _execute(
-    made: ExecutablePlan, g: _Operand, x: _Operand, w: _Operand, given: tuple[_Operand | None, ...], threads: int | None
+    made: ExecutablePlan, g: _Operand, x: _Operand, w: _Operand, given: Buffers, threads: int | None
 ) -> Gradients:
     if given != (None, None, None):
         _refuse_overlap(made.problem, (g, x, w), given)
@@ -361,7 +384,7 @@ def _threads(threads: int | None) -> int | None:
     return count
 
 
-def _refuse_overlap(problem: ConvProblem, operands: Sequence[_Operand], given: tuple[_Operand | None, ...]) -> None:
+def _refuse_overlap(problem: ConvProblem, operands: Sequence[_Operand], given: Buffers) -> None:
     """A buffer that shares memory with an operand, with another buffer or with itself would be read half written."""
     buffers = [(i, o.array) for i, o in enumerate(given) if o is not None and o.array.size]
     names = ("grad_output", "input", "weight")
@@ -378,9 +401,10 @@ def _refuse_overlap(problem: ConvProblem, operands: Sequence[_Operand], given: t
 
 
 def _share(a: AnyArray, b: AnyArray) -> bool:
+    """Whether two strided arrays have an element in common; an answer too hard to find counts as yes."""
     try:
-        return np.shares_memory(a, b, max_work=10_000)
-    except np.exceptions.TooHardError:
+        return np.shares_memory(a, b, max_work=cast(Any, 10_000))
+    except TooHardError:
         return True
 
 
@@ -399,7 +423,7 @@ def _forward(
             raise ConvGradError(
                 f"bias must have shape ({channels},), got {operand.array.shape}", rule="bias.shape",
                 value=operand.array.shape, line=made.problem.line,
-            )  # fmt: skip
+            )
         b = rounding.load(dtypes.find(operand.dtype), operand.array)
     if out is None:
         array = np.empty(spec.shape, rounding.storage(dtypes.find(spec.dtype)))
@@ -410,7 +434,7 @@ def _forward(
             raise ConvGradError(
                 f"out must be {spec.shape} {spec.dtype}, got {array.shape} {buffer.dtype}", rule="out.shape",
                 value=array.shape, line=made.problem.line,
-            )  # fmt: skip
+            )
         _refuse_overlap(made.problem, (x, x, w), (buffer, None, None))
     fine, coarse = (None, x.array) if made.problem.transposed else (x.array, None)
     engines.run_forward(made, fine, coarse, w.array, b, array, threads=_threads(threads))

@@ -74,7 +74,7 @@ class Plan:
             f"  fine {'x'.join(map(str, g.fine_shape))}   coarse {'x'.join(map(str, g.coarse_shape))}"
             f"   weight {'x'.join(map(str, g.weight_shape))}   groups {g.groups}",
             f"  {g.multiply_adds:,} multiply-adds per contraction",
-            f"  operands      rounded once to {operand.name}, ties {operand.ties}",
+            f"  operands      rounded once to {operand.name}, ties {operand.ties.value}",
             f"  accumulation  {self.accumulate.value}",
         ]
         paths = self.paths or ("",) * len(self.steps)
@@ -109,7 +109,7 @@ def make_plan(problem: ConvProblem, advice: tuple[str, ...] = ()) -> Plan:
         *([Step(Result.GRAD_WEIGHT, Contraction.TO_WEIGHT, accumulator, r.grad_weight.dtype)]
           if want_weight and r.grad_weight else ()),
         *([Step(Result.GRAD_BIAS, None, go.dtype, bias_dtype)] if want_bias and r.grad_bias else ()),
-    )  # fmt: skip
+    )
     return Plan(problem, compute, accumulate, steps, advice)
 
 

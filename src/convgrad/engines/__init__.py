@@ -50,7 +50,7 @@ def prepared(plan: Plan) -> Plan:
 def run(
     plan: Plan, fine: AnyArray | None, coarse: AnyArray | None, weight: AnyArray | None,
     results: Mapping[Result, AnyArray], *, threads: int | None = None, engine: str | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Writes every step of `plan` into `results`. Arrays have the plan's shapes and storage dtypes, any strides."""
     reference.run(plan, fine, coarse, weight, results)
 
@@ -58,7 +58,7 @@ def run(
 def run_forward(
     plan: Plan, fine: AnyArray | None, coarse: AnyArray | None, weight: AnyArray, bias: AnyArray | None,
     out: AnyArray, *, threads: int | None = None, engine: str | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Writes the forward pass; a bias joins the sum in the accumulator, before its one rounding."""
     if bias is None:
         run(plan, fine, coarse, weight, {Result.OUTPUT: out}, threads=threads, engine=engine)

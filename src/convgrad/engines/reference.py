@@ -10,14 +10,15 @@ a run of coarse cells o to a strided run of fine cells i = o*stride - pad_low + 
 Padding has no cells, so it contributes nothing: a NaN reaches exactly the results the law ties it to.
 
 Two accumulations. FLOAT64 (the default, for golden data): products and sums in float64, one rounding at the end.
-FLOAT32 (`chained=True`): one product is added at a time and the sum is rounded to float32 after each, in the order
-taps (d, h, w), then channels ascending, for data results; batch, then coarse positions (d, h, w) ascending, for weights.
+FLOAT32 (`chained=True`): one product is added at a time and the sum is rounded to float32 after each. The order is
+taps (d, h, w), then channels ascending, for data results; batch, then coarse positions (d, h, w), for weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import product
+from typing import Any, cast
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from convgrad.problem import AxisOrder
 def run(
     plan: Plan, fine: AnyArray | None, coarse: AnyArray | None, weight: AnyArray | None,
     results: Mapping[Result, AnyArray], *, chained: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """Computes every step of `plan` into `results`; arrays are in the caller's own axes and storage dtypes."""
     problem = plan.problem
     g = problem.geometry
@@ -47,6 +48,8 @@ def run(
     for step in plan.steps:
         if step.result is Result.GRAD_BIAS:
             total = _bias(plan, fine if problem.transposed else coarse)
+        elif problem.empty:
+            total = np.zeros(_shape(g, step.contraction))
         elif step.contraction is Contraction.TO_FINE:
             total = to_fine(g, operands["coarse"], operands["weight"], chained)
         elif step.contraction is Contraction.TO_COARSE:
@@ -61,18 +64,23 @@ def run(
         out[...] = rounding.store(dtypes.find(step.stored_as), value)
 
 
+def _shape(g: Geometry, contraction: Contraction | None) -> tuple[int, ...]:
+    shapes = {Contraction.TO_FINE: g.fine_shape, Contraction.TO_COARSE: g.coarse_shape}
+    return shapes.get(contraction, g.weight_shape) if contraction else ()
+
+
 def canonical(array: AnyArray, order: AxisOrder) -> AnyArray:
     """A view with axes (n, c, d, h, w)."""
     kept = [axis for axis in order if axis is not None]
     view = array.transpose(kept)
-    return view[tuple(slice(None) if axis is not None else np.newaxis for axis in order)]
+    return cast(AnyArray, view[tuple(slice(None) if axis is not None else np.newaxis for axis in order)])
 
 
 def natural(array: AnyArray, order: AxisOrder) -> AnyArray:
     """The inverse of `canonical`: back to the tensor's own axes."""
     view = array[tuple(slice(None) if axis is not None else 0 for axis in order)]
     kept = [axis for axis in order if axis is not None]
-    return view.transpose(np.argsort(kept))
+    return cast(AnyArray, view.transpose(np.argsort(kept)))
 
 
 def _bias(plan: Plan, grad_output: AnyArray | None) -> AnyArray:
@@ -88,7 +96,8 @@ def _bias(plan: Plan, grad_output: AnyArray | None) -> AnyArray:
 
 
 Tap = tuple[int, int, int]
-Run = tuple[slice, slice, slice]
+Run = tuple[Any, ...]
+"""An index that picks one strided run per spatial axis: (..., depth, height, width)."""
 
 
 def taps(g: Geometry) -> Iterator[tuple[Tap, Run, Run]]:
@@ -102,7 +111,7 @@ def taps(g: Geometry) -> Iterator[tuple[Tap, Run, Run]]:
         fine = [
             slice(i, i + (len(o) - 1) * a.stride + 1, a.stride) for a, o, i in zip(g.axes, runs, first, strict=True)
         ]
-        yield (tap[0], tap[1], tap[2]), (coarse[0], coarse[1], coarse[2]), (fine[0], fine[1], fine[2])
+        yield (tap[0], tap[1], tap[2]), (..., *coarse), (..., *fine)
 
 
 def to_fine(g: Geometry, coarse: AnyArray, weight: AnyArray, chained: bool = False) -> AnyArray:
@@ -110,8 +119,8 @@ def to_fine(g: Geometry, coarse: AnyArray, weight: AnyArray, chained: bool = Fal
     out = np.zeros(g.fine_shape)
     y, w, x = _grouped(g, coarse), _grouped_weight(g, weight), _grouped(g, out)
     for (kd, kh, kw), at_coarse, at_fine in taps(g):
-        target = x[(..., *at_fine)]
-        tied, taken = y[(..., *at_coarse)], w[..., kd, kh, kw]
+        target = x[at_fine]
+        tied, taken = y[at_coarse], w[..., kd, kh, kw]
         _accumulate(target, tied, taken.swapaxes(1, 2), chained)
     return out
 
@@ -121,7 +130,7 @@ def to_coarse(g: Geometry, fine: AnyArray, weight: AnyArray, chained: bool = Fal
     out = np.zeros(g.coarse_shape)
     x, w, y = _grouped(g, fine), _grouped_weight(g, weight), _grouped(g, out)
     for (kd, kh, kw), at_coarse, at_fine in taps(g):
-        _accumulate(y[(..., *at_coarse)], x[(..., *at_fine)], w[..., kd, kh, kw], chained)
+        _accumulate(y[at_coarse], x[at_fine], w[..., kd, kh, kw], chained)
     return out
 
 
@@ -130,7 +139,7 @@ def to_weight(g: Geometry, fine: AnyArray, coarse: AnyArray, chained: bool = Fal
     out = np.zeros(g.weight_shape)
     x, y, w = _grouped(g, fine), _grouped(g, coarse), _grouped_weight(g, out)
     for (kd, kh, kw), at_coarse, at_fine in taps(g):
-        tied_fine, tied_coarse = x[(..., *at_fine)], y[(..., *at_coarse)]
+        tied_fine, tied_coarse = x[at_fine], y[at_coarse]
         # [group, channel, batch * positions]
         f = np.moveaxis(tied_fine, 0, 2).reshape(*tied_fine.shape[1:3], -1)
         c = np.moveaxis(tied_coarse, 0, 2).reshape(*tied_coarse.shape[1:3], -1)
@@ -168,4 +177,4 @@ def _accumulate(target: AnyArray, data: AnyArray, matrix: AnyArray, chained: boo
 def _products(a: AnyArray, b: AnyArray) -> AnyArray:
     """Matrix product whose NaN and inf stay where the law puts them."""
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.matmul(a, b)
+        return cast(AnyArray, np.matmul(a, b))
