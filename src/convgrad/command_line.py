@@ -1,0 +1,142 @@
+"""The command `convgrad`: a table of verbs, each in a module of its own that is imported only when asked for.
+
+A verb's module exposes `add_command(subparsers)`: it adds its parser and sets the default `run`, a function from
+the parsed arguments to an exit code (see `terminal.ExitCode`). Every parser made from `subparsers` has `--json`.
+
+Errors become one line on standard error and an exit code; a traceback only with CONVGRAD_TRACEBACK=1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from convgrad.status import ConvGradError
+from convgrad.terminal import ExitCode, UsageError, print_json, printable
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One sub-command and where it lives."""
+
+    name: str
+    module: str
+    help: str
+
+
+VERBS: tuple[Verb, ...] = (
+    Verb("run", "convgrad.run.command", "run a file of cases: contract, gradients, precision, time, report"),
+    Verb("check", "convgrad.contract_commands", "say whether the contract accepts a problem line, and why not"),
+    Verb("explain", "convgrad.contract_commands", "show every rule a problem line meets or breaks"),
+    Verb("plan", "convgrad.contract_commands", "show casts, contractions and workspace of a problem line"),
+    Verb("rules", "convgrad.contract_commands", "list the rules, by product, or the difference of two products"),
+    Verb("dtypes", "convgrad.contract_commands", "list the number formats, or round values to one"),
+    Verb("cases", "convgrad.cases.command", "convert, list or generate case files"),
+    Verb("golden", "convgrad.golden", "write inputs and expected outputs of cases, with a manifest"),
+    Verb("compare", "convgrad.compare.command", "judge results against golden data under named standards"),
+    Verb("standards", "convgrad.compare.command", "list the precision standards with their thresholds"),
+    Verb("bench", "convgrad.bench", "measure problem lines"),
+    Verb("tile", "convgrad.ascendc.command", "run the tile kernel on a problem: coverage, offsets, walk"),
+    Verb("scan", "convgrad.torch.command", "find a PyTorch model's convolutions and what each product says"),
+    Verb("sdk", "convgrad.sdk", "install headers and libraries that stand in for the vendor's"),
+)
+
+
+class VerbParser(argparse.ArgumentParser):
+    """A parser that knows `--json`; a module may still define its own."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("conflict_handler", "resolve")
+        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*args, **kwargs)
+        self.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="answer with JSON")
+
+    def error(self, message: str) -> NoReturn:
+        """argparse echoes what it was given: control characters in it must not act on the terminal."""
+        super().error(printable(message))
+
+
+def is_here(verb: Verb) -> bool:
+    """Whether the verb's module is part of this installation."""
+    try:
+        return importlib.util.find_spec(verb.module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser for a command line: only the verb it names is imported."""
+    from convgrad import __version__
+
+    known = [verb for verb in VERBS if is_here(verb)]
+    width = max((len(verb.name) for verb in known), default=0)
+    listing = "\n".join(f"  {verb.name:{width}}  {verb.help}" for verb in known)
+    parser = argparse.ArgumentParser(
+        prog="convgrad", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Convolution gradients under the rules and the rounding of an Ascend NPU's operators, on any CPU.",
+        epilog=f"verbs:\n{listing}\n\n`convgrad VERB --help` tells more. Exit codes: 0 pass, 1 precision fail, "
+        "2 usage, 3 refused by the contract, 4 internal.",
+    )
+    parser.add_argument("--version", action="version", version=f"convgrad {__version__}")
+    parser.set_defaults(json=False, run=None)
+    asked = next((word for word in words if not word.startswith("-")), None)
+    verbs = parser.add_subparsers(metavar="VERB", parser_class=VerbParser)
+    for verb in known:
+        if verb.name == asked:
+            importlib.import_module(verb.module).add_command(verbs)
+    for verb in known:
+        if verb.name not in verbs.choices:
+            verbs.add_parser(verb.name, help=verb.help)  # a name only, so that errors can list the choices
+    return parser
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command line; the exit code."""
+    words = list(sys.argv[1:] if words is None else words)
+    try:
+        parser = build_parser(words)
+        arguments = parser.parse_args(words)
+        if arguments.run is None:
+            parser.print_help(sys.stderr)
+            return ExitCode.USAGE
+        command: Callable[[argparse.Namespace], int] = arguments.run
+        code = int(command(arguments))
+        sys.stdout.flush()
+        return code
+    except SystemExit as stop:  # argparse: 0 after --help, 2 after a usage error
+        return int(stop.code or 0) if isinstance(stop.code, (int, type(None))) else ExitCode.USAGE
+    except BrokenPipeError:
+        # The reader left (`convgrad … | head`): nothing to say, and nothing more to flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.PASS
+    except KeyboardInterrupt:
+        print("convgrad: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        return _failed(error, "--json" in words)
+
+
+def _failed(error: Exception, as_json: bool) -> int:
+    """One line (and a reproducer where there is one) instead of a traceback."""
+    if os.environ.get("CONVGRAD_TRACEBACK") == "1":
+        traceback.print_exc()
+    if isinstance(error, ConvGradError):
+        code, text = ExitCode.REFUSED, str(error)
+    elif isinstance(error, (UsageError, OSError)):
+        code, text = ExitCode.USAGE, str(error)
+    elif isinstance(error, MemoryError):
+        code, text = ExitCode.INTERNAL, f"not enough memory: {error}"
+    else:
+        code = ExitCode.INTERNAL
+        text = f"internal error: {type(error).__name__}: {error} (CONVGRAD_TRACEBACK=1 shows where)"
+    print("\n".join(printable(line) for line in f"convgrad: {text}".splitlines()), file=sys.stderr)
+    if as_json:
+        print_json({"error": text, "exit_code": int(code)})
+    return code
