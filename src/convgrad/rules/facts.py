@@ -357,7 +357,8 @@ def _bias_shape(f: Facts) -> Value:
     return None if channels is None else (channels,)  # type: ignore[return-value]
 
 
-_fact("bias_sizes.expected", Kind.LIST, "[grad_output.shape[1]]", "[channels of grad_output]", "[gradOutput 的 C]", _bias_shape)
+_fact("bias_sizes.expected", Kind.LIST, "[grad_output.shape[1]]", "[channels of grad_output]", "[gradOutput 的 C]",
+      _bias_shape)  # fmt: skip
 
 
 def _empty_bias_shape(f: Facts) -> Value:

@@ -1,0 +1,107 @@
+"""Both phases of both operators. Phase 1 reads shapes and never data; phase 2 reads the data of its own moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+
+from convgrad import engines
+from convgrad.aclnn import settings
+from convgrad.aclnn.error_text import fail
+from convgrad.aclnn.executors import aclOpExecutor, run_phase_two
+from convgrad.aclnn.tensors import Slot, Unreadable, slot
+from convgrad.planning import make_plan
+from convgrad.problem import prove
+from convgrad.request import Operator, Request
+from convgrad.rules.check import check
+from convgrad.status import Status
+
+Ints = Sequence[int] | None
+PhaseOne = tuple[int, aclOpExecutor | None, Status]
+_NAMES = {Operator.CONV: "aclnnConvolutionBackward", Operator.TBC: "aclnnConvTbcBackward"}
+
+
+def aclnnConvolutionBackwardGetWorkspaceSize(
+    gradOutput: object, input: object, weight: object, biasSizes: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    transposed: bool, outputPadding: Ints, groups: int, outputMask: Sequence[bool] | None, cubeMathType: int,
+    gradInput: object, gradWeight: object, gradBias: object,
+) -> PhaseOne:  # fmt: skip
+    """Phase 1: (workspace bytes, executor, status); (0, None, status) for a refused call, and nothing is written."""
+    tensors = {"gradOutput": gradOutput, "input": input, "weight": weight, "gradInput": gradInput,
+               "gradWeight": gradWeight, "gradBias": gradBias}  # fmt: skip
+    try:
+        slots = {name: slot(name, passed, "ND" if name == "gradBias" else "") for name, passed in tensors.items()}
+        specs = {name: None if s is None else s.spec for name, s in slots.items()}
+        mask = None if outputMask is None else tuple(bool(m) for m in _sequence("outputMask", outputMask))
+        request = Request(
+            Operator.CONV, specs["gradOutput"], specs["input"], specs["weight"], None, _ints("biasSizes", biasSizes),
+            _ints("stride", stride), _ints("padding", padding), _ints("dilation", dilation), bool(transposed),
+            _ints("outputPadding", outputPadding), _int("groups", groups), mask, _int("cubeMathType", cubeMathType),
+            specs["gradInput"], specs["gradWeight"], specs["gradBias"],
+            product=settings.product(), conformance=settings.conformance(),
+        )  # fmt: skip
+    except (Unreadable, ValueError) as error:
+        return _refused(Operator.CONV, Status.PARAM_INVALID, str(error))
+    return _phase_one(request, slots)
+
+
+def aclnnConvTbcBackwardGetWorkspaceSize(
+    self: object, input: object, weight: object, bias: object, pad: int, cubeMathType: int,
+    gradInput: object, gradWeight: object, gradBias: object,
+) -> PhaseOne:  # fmt: skip
+    """Phase 1: (workspace bytes, executor, status); (0, None, status) for a refused call, and nothing is written."""
+    tensors = {"gradOutput": self, "input": input, "weight": weight, "bias": bias, "gradInput": gradInput,
+               "gradWeight": gradWeight, "gradBias": gradBias}  # fmt: skip
+    try:
+        slots = {name: slot(name, passed, "ND") for name, passed in tensors.items()}
+        specs = {name: None if s is None else s.spec for name, s in slots.items()}
+        request = Request(
+            Operator.TBC, specs["gradOutput"], specs["input"], specs["weight"], specs["bias"],
+            math=_int("cubeMathType", cubeMathType), grad_input=specs["gradInput"], grad_weight=specs["gradWeight"],
+            grad_bias=specs["gradBias"], pad=_int("pad", pad),
+            product=settings.product(), conformance=settings.conformance(),
+        )  # fmt: skip
+    except (Unreadable, ValueError) as error:
+        return _refused(Operator.TBC, Status.PARAM_INVALID, str(error))
+    return _phase_one(request, slots)
+
+
+def aclnnConvolutionBackward(workspace: object, workspaceSize: int, executor: object, stream: object) -> Status:
+    """Phase 2: computes into the outputs given to phase 1."""
+    return run_phase_two(_NAMES[Operator.CONV], workspace, workspaceSize, executor)
+
+
+def aclnnConvTbcBackward(workspace: object, workspaceSize: int, executor: object, stream: object) -> Status:
+    """Phase 2: computes into the outputs given to phase 1."""
+    return run_phase_two(_NAMES[Operator.TBC], workspace, workspaceSize, executor)
+
+
+def _phase_one(request: Request, slots: dict[str, Slot | None]) -> PhaseOne:
+    verdict = check(request)
+    if not verdict.ok:
+        text = f"{verdict.message} [rule {verdict.rule_id}; reproduce: {verdict.line}]"
+        return _refused(request.operator, verdict.status, text)
+    plan = engines.prepared(make_plan(prove(request), verdict.advice))
+    given = {name: s for name, s in slots.items() if s is not None}
+    return plan.workspace_bytes, aclOpExecutor(_NAMES[request.operator], plan, given), Status.SUCCESS
+
+
+def _refused(operator: Operator, status: Status, text: str) -> PhaseOne:
+    return 0, None, fail(status, f"{_NAMES[operator]}: {text}")
+
+
+def _sequence(name: str, values: object) -> list[object]:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise Unreadable(f"{name} must be a sequence, got {values!r}")
+    return list(values)
+
+
+def _int(name: str, value: object) -> int:
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise Unreadable(f"{name} must be a whole number, got {value!r}") from None
+
+
+def _ints(name: str, values: object) -> tuple[int, ...] | None:
+    return None if values is None else tuple(_int(name, v) for v in _sequence(name, values))

@@ -1,0 +1,71 @@
+"""Which product answers, in which conformance; and the vendor's system parameters."""
+
+from __future__ import annotations
+
+import os
+
+from convgrad import products
+from convgrad.request import CONFORMANCES
+
+DEFAULT_PRODUCT = "A2"
+ACL_OPT_DETERMINISTIC, ACL_OPT_ENABLE_DEBUG_KERNEL = 0, 1
+ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_SYSPARAMOPT_NOT_SET = 100000, 107021
+
+_chosen: dict[str, str] = {}
+_parameters: dict[int, int] = {}
+
+
+def set_product(name: str | None) -> None:
+    """The product of every following call, by key or any known spelling; `None` goes back to the environment."""
+    if name is None:
+        _chosen.pop("product", None)
+    else:
+        _chosen["product"] = products.find(name).key
+
+
+def product() -> str:
+    """Key of the product that answers; a ValueError when `CONVGRAD_PRODUCT` is no known name."""
+    return _chosen.get("product") or products.find(os.environ.get("CONVGRAD_PRODUCT") or DEFAULT_PRODUCT).key
+
+
+def set_conformance(name: str | None) -> None:
+    """`document` or `runtime` for every following call; `None` goes back to the environment."""
+    if name is None:
+        _chosen.pop("conformance", None)
+    else:
+        _chosen["conformance"] = _known_conformance(name)
+
+
+def conformance() -> str:
+    """The conformance in force; a ValueError when `CONVGRAD_CONFORMANCE` is no known name."""
+    return _chosen.get("conformance") or _known_conformance(os.environ.get("CONVGRAD_CONFORMANCE") or "document")
+
+
+def _known_conformance(name: str) -> str:
+    if name not in CONFORMANCES:
+        raise ValueError(f"unknown conformance {name!r}: use document or runtime")
+    return name
+
+
+def aclrtSetSysParamOpt(opt: int, value: int) -> int:
+    """Accepted and remembered; results are deterministic whatever the switch says."""
+    allowed = {ACL_OPT_DETERMINISTIC: (0, 1, 2, 3), ACL_OPT_ENABLE_DEBUG_KERNEL: (0, 1)}
+    if value not in allowed.get(opt, ()):
+        return ACL_ERROR_INVALID_PARAM
+    _parameters[opt] = value
+    return 0
+
+
+def aclrtCtxSetSysParamOpt(opt: int, value: int) -> int:
+    """The same: the public runtime stores both in one place."""
+    return aclrtSetSysParamOpt(opt, value)
+
+
+def aclrtGetSysParamOpt(opt: int) -> tuple[int, int]:
+    """(value, status); an option never set is 0."""
+    return _parameters.get(opt, 0), 0
+
+
+def aclrtCtxGetSysParamOpt(opt: int) -> tuple[int, int]:
+    """(value, status); an option never set is an error here."""
+    return _parameters.get(opt, 0), 0 if opt in _parameters else ACL_ERROR_RT_SYSPARAMOPT_NOT_SET
