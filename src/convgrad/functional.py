@@ -225,7 +225,19 @@ def _pads(name: str, value: object, rank: int) -> tuple[PadEntry, ...]:
 
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
         return (_number(name, value),) * rank
-    return tuple(entry(v) for v in value)
+    return _plainest(tuple(entry(v) for v in value), rank)
+
+
+def _plainest(padding: tuple[PadEntry, ...], rank: int) -> tuple[PadEntry, ...]:
+    """The vendor's own form where it has one: pairs of equals are one number, 2-D pairs are four numbers."""
+    if not any(isinstance(p, tuple) for p in padding):
+        return padding
+    pairs = tuple(p if isinstance(p, tuple) else (p, p) for p in padding)
+    if all(low == high for low, high in pairs):
+        return tuple(low for low, _ in pairs)
+    if rank == 2 and len(pairs) == 2:
+        return (*pairs[0], *pairs[1])
+    return padding
 
 
 def _math(value: object) -> int:
