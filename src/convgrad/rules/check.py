@@ -59,9 +59,9 @@ def rows_for(operator: Operator, product: str, conformance: str, forward: bool =
     def concerns(rule: Rule) -> bool:
         if not rule.conformance.covers(conformance):
             return False
-        if forward and rule.stage is not Stage.MATH:
-            return "cpu" in rule.products
-        return product in rule.products
+        if forward and "cpu" in rule.products:
+            return True
+        return product in rule.products and (not forward or rule.stage is Stage.MATH)
 
     return tuple(rule for rule in RULES[operator] if concerns(rule))
 

@@ -1,0 +1,36 @@
+"""The rows against a second evaluator, on requests by the thousand."""
+
+import random
+
+import pytest
+
+from convgrad.request import Operator, Request
+from convgrad.rules.check import check
+from random_requests import random_request
+from straight_line import status
+
+SEEDS = range(4)
+PER_SEED = 5_000
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("operator", Operator, ids=lambda o: o.value)
+def test_rows_answer_as_the_straight_line_code(operator: Operator, seed: int) -> None:
+    """20,000 requests per operator: never an exception, always the status of the second evaluator."""
+    rng = random.Random(f"{operator.value}{seed}")
+    answers = set()
+    for _ in range(PER_SEED):
+        request = random_request(rng, operator)
+        verdict = check(request)
+        assert verdict.status == status(request), f"{verdict.rule_id}: {verdict.message}\n{request}"
+        answers.add(int(verdict.status))
+    assert answers == {0, 161001, 161002, 561103}
+
+
+def test_every_verdict_can_be_replayed_from_its_line() -> None:
+    """The line of a verdict gives the same verdict again."""
+    rng = random.Random("lines")
+    for _ in range(1_500):
+        verdict = check(random_request(rng, rng.choice(list(Operator))))
+        again = check(Request.parse(verdict.line))
+        assert (again.status, again.rule_id, again.message) == (verdict.status, verdict.rule_id, verdict.message)
