@@ -1,0 +1,36 @@
+"""The Ascend C tile kernels as executable models on the true memory layouts.
+
+`simulate` runs a whole problem; `Conv3DBackpropInput` is the object a kernel author drives by hand.
+"""
+
+from convgrad.layouts import (
+    element_fractal_z_3d,
+    element_ndc1hwc0,
+    from_fractal_z_3d,
+    from_ndc1hwc0,
+    index_fractal_z_3d,
+    index_ndc1hwc0,
+    to_fractal_z_3d,
+    to_ndc1hwc0,
+)
+
+from .bin_files import read_bin, write_bin
+from .conv_type import ConvDtype, ConvFormat, ConvType, TPosition, bfloat16_t, float32_t, half, int32_t
+from .core_split import Block, CoreGrid, flat_blocks, grid_blocks
+from .errors import AddressError, CallOrderError, CapacityError, TileKernelError, TilingError
+from .global_tensor import Fill, GlobalMemory, GlobalTensor
+from .input_checks import check_record
+from .input_record import Conv3DBackpropInputTilingData, TConv3DBackpropInputTiling
+from .kernel_input import Conv3DBackpropInput, finish_ncdhw
+from .platform import PlatformInfo
+from .simulate import InputSimulation, simulate
+from .tiling_input import Conv3DBpInputTiling, FieldReport
+
+__all__ = [
+    "AddressError", "Block", "CallOrderError", "CapacityError", "Conv3DBackpropInput", "Conv3DBackpropInputTilingData",
+    "Conv3DBpInputTiling", "ConvDtype", "ConvFormat", "ConvType", "CoreGrid", "FieldReport", "Fill", "GlobalMemory",
+    "GlobalTensor", "InputSimulation", "PlatformInfo", "TConv3DBackpropInputTiling", "TPosition", "TileKernelError",
+    "TilingError", "bfloat16_t", "check_record", "element_fractal_z_3d", "element_ndc1hwc0", "finish_ncdhw",
+    "flat_blocks", "float32_t", "from_fractal_z_3d", "from_ndc1hwc0", "grid_blocks", "half", "index_fractal_z_3d",
+    "index_ndc1hwc0", "int32_t", "read_bin", "simulate", "to_fractal_z_3d", "to_ndc1hwc0", "write_bin",
+]  # fmt: skip

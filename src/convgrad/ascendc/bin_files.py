@@ -1,0 +1,40 @@
+"""Raw tensor files: the bytes of a flat tensor in its layout, little-endian, without a header."""
+
+from __future__ import annotations
+
+import sys
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convgrad import rounding
+
+from .conv_type import DTYPE_NAMES, find_dtype
+from .errors import TilingError
+
+
+def write_bin(path: str | PathLike[str], tensor: NDArray[Any]) -> None:
+    """Write the elements of a tensor as they lie in memory; every layout is flattened in its own order."""
+    Path(path).write_bytes(_little_endian(np.ascontiguousarray(tensor)).tobytes())
+
+
+def read_bin(path: str | PathLike[str], dtype: object, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
+    """The tensor in a raw file, flat or in a shape; raises when the file holds another number of elements."""
+    code = find_dtype(dtype)
+    storage = np.dtype(np.int32) if DTYPE_NAMES[code] == "int32" else rounding.storage(DTYPE_NAMES[code])
+    content = Path(path).read_bytes()
+    if len(content) % storage.itemsize:
+        raise TilingError(f"{path}: {len(content)} bytes are no whole number of {storage} elements", "bin.size")
+    flat = _little_endian(np.frombuffer(content, storage).copy())
+    if shape is None:
+        return flat
+    if flat.size != int(np.prod(shape)):
+        raise TilingError(f"{path}: shape {shape} has {int(np.prod(shape))} elements, the file {flat.size}", "bin.size")
+    return flat.reshape(shape)
+
+
+def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
+    return array if sys.byteorder == "little" else array.byteswap()

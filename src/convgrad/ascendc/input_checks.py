@@ -1,0 +1,337 @@
+"""Every demand on a tiling record of Conv3DBackpropInput, one row each; a record is checked, never trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .errors import CapacityError, TilingError
+from .input_record import TConv3DBackpropInputTiling, ceil_div
+from .platform import PlatformInfo
+
+Record = TConv3DBackpropInputTiling
+
+MUST_BE_POSITIVE = (
+    "batch",
+    "cin",
+    "cout",
+    "dout",
+    "ho",
+    "wo",
+    "di",
+    "hi",
+    "wi",
+    "dk",
+    "hk",
+    "wk",
+    "singleCoreBatch",
+    "singleCoreCout",
+    "singleCoreCout1",
+    "singleCoreHo",
+    "singleCoreM",
+    "singleCoreCin",
+    "singleCoreCin1",
+    "singleCoreDin",
+    "baseM",
+    "baseK",
+    "baseN",
+    "stepM",
+    "stepN",
+    "stepKa",
+    "stepKb",
+    "strideD",
+    "strideH",
+    "strideW",
+    "dilationD",
+    "dilationH",
+    "dilationW",
+    "c0",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A demand on a record: what must hold, in words, the test, and the numbers to show when it fails."""
+
+    rule: str
+    demand: str
+    holds: Callable[[Record, PlatformInfo], bool]
+    got: Callable[[Record, PlatformInfo], str]
+    capacity: bool = False
+
+
+def fields_check(rule: str, demand: str, names: str, holds: Callable[[Record], bool]) -> Check:
+    """A row about a few fields, which are shown when it fails."""
+    shown = names.split()
+    return Check(
+        rule,
+        demand,
+        lambda record, _: holds(record),
+        lambda record, _: ", ".join(f"{name} {getattr(record, name)}" for name in shown),
+    )
+
+
+def slack(size: int, out: int, window: int, stride: int, dilation: int, pads: int) -> int:
+    """Cells past the last window: the remainder of the forward division, or the output padding."""
+    return size + pads - ((window - 1) * dilation + 1) - (out - 1) * stride
+
+
+def slack_rows(r: Record) -> int:
+    """Slack of the row axis."""
+    return slack(r.hi, r.ho, r.hk, r.strideH, r.dilationH, r.padUp + r.padDown)
+
+
+def slack_columns(r: Record) -> int:
+    """Slack of the column axis."""
+    return slack(r.wi, r.wo, r.wk, r.strideW, r.dilationW, r.padLeft + r.padRight)
+
+
+def slack_planes(r: Record) -> int:
+    """Slack of the plane axis."""
+    return slack(r.di, r.dout, r.dk, r.strideD, r.dilationD, r.padFront + r.padBack)
+
+
+def trailing_pad(size: int, out: int, stride: int, pad_before: int) -> int:
+    """Zero cells after the expanded gradOutput; outside 0...255 the unexpanded difference stands instead."""
+    exact = size - ((out - 1) * stride + 1) + pad_before
+    return exact if 0 <= exact <= 255 else max(0, size - out * stride + pad_before)
+
+
+def leaves_elements_unwritten(r: Record) -> bool:
+    """True when some gradInput plane has no window plane, or some bottom rows lie past the last window."""
+    return slack_rows(r) > r.padDown or any(not r.depth_taps(plane) for plane in range(r.di))
+
+
+def a1_bytes(r: Record) -> int:
+    """One L1 buffer of gradOutput: the window's rows at full expanded width for stepKa products."""
+    return (
+        min(r.window_rows, r.expanded_rows) * r.wo * r.strideW * (r.stepKa * r.baseK // r.window_area) * r.element_bytes
+    )
+
+
+def b1_bytes(r: Record) -> int:
+    """One L1 buffer of weight: baseN channels for stepKb products."""
+    return r.stepN * r.baseN * r.stepKb * r.baseK * r.element_bytes
+
+
+def l1_bytes(r: Record) -> int:
+    """All L1 buffers."""
+    return a1_bytes(r) * r.al1Pbuffer + b1_bytes(r) * r.bl1Pbuffer
+
+
+def l0a_bytes(r: Record) -> int:
+    """L0A buffers; double buffering needs both al0Pbuffer and bl0Pbuffer to be 2."""
+    return r.baseM * r.baseK * r.element_bytes * min(r.al0Pbuffer, r.bl0Pbuffer)
+
+
+def l0b_bytes(r: Record) -> int:
+    """L0B buffers."""
+    return r.baseK * r.baseN * r.element_bytes * min(r.al0Pbuffer, r.bl0Pbuffer)
+
+
+def l0c_bytes(r: Record) -> int:
+    """L0C buffers: float32 tiles."""
+    return r.baseM * r.baseN * 4 * r.cl0Pbuffer
+
+
+def weights_stay(r: Record) -> bool:
+    """True when the weights are loaded once per single shape and kept in L1."""
+    return (
+        r.dk == 1
+        and r.bl1Pbuffer == 1
+        and r.baseK * r.stepKb >= r.singleCoreCout * r.window_area
+        and r.stepN * r.baseN // r.c0 >= r.singleCoreCin1
+    )
+
+
+def positive_check(name: str) -> Check:
+    """A row that demands a field above 0."""
+    return fields_check("tiling.positive", f"{name} must be above 0", name, lambda r: getattr(r, name) > 0)
+
+
+POSITIVE = tuple(positive_check(name) for name in MUST_BE_POSITIVE)
+CONSISTENCY = (
+    fields_check(
+        "tiling.c0",
+        "c0 must be 16 (c0Bits 4), or 8 (c0Bits 3) for float32",
+        "c0 c0Bits",
+        lambda r: (r.c0, r.c0Bits) in ((16, 4), (8, 3)),
+    ),
+    fields_check("tiling.group", "group must be 1", "group", lambda r: r.group == 1),
+    fields_check("tiling.hf32", "hf32Flag must be 0 with 16-bit operands", "hf32Flag", lambda r: r.hf32Flag == 0),
+    fields_check(
+        "tiling.cout1",
+        "cout1 and cout1G must be cout / c0 rounded up",
+        "cout c0 cout1 cout1G",
+        lambda r: r.cout1 == r.cout1G == ceil_div(r.cout, r.c0),
+    ),
+    fields_check(
+        "tiling.cin1",
+        "cin1 and cin1G must be cin / c0 rounded up",
+        "cin c0 cin1 cin1G",
+        lambda r: r.cin1 == r.cin1G == ceil_div(r.cin, r.c0),
+    ),
+    fields_check(
+        "tiling.size.d",
+        "di + pads - reach must be (dout - 1) * strideD plus a rest of 0 or more",
+        "di dout dk strideD dilationD padFront padBack",
+        lambda r: slack_planes(r) >= 0,
+    ),
+    fields_check(
+        "tiling.size.h",
+        "hi + pads - reach must be (ho - 1) * strideH plus a rest of 0 or more",
+        "hi ho hk strideH dilationH padUp padDown",
+        lambda r: slack_rows(r) >= 0,
+    ),
+    fields_check(
+        "tiling.size.w",
+        "wi + pads - reach must be (wo - 1) * strideW plus a rest of 0 or more",
+        "wi wo wk strideW dilationW padLeft padRight",
+        lambda r: slack_columns(r) >= 0,
+    ),
+    fields_check(
+        "tiling.pad_up",
+        "backpropPadUp must be (hk - 1) * dilationH - padUp, in 0...255",
+        "backpropPadUp hk dilationH padUp",
+        lambda r: r.backpropPadUp == (r.hk - 1) * r.dilationH - r.padUp and r.backpropPadUp <= 255,
+    ),
+    fields_check(
+        "tiling.pad_left",
+        "backpropPadLeft must be (wk - 1) * dilationW - padLeft, in 0...255",
+        "backpropPadLeft wk dilationW padLeft",
+        lambda r: r.backpropPadLeft == (r.wk - 1) * r.dilationW - r.padLeft and r.backpropPadLeft <= 255,
+    ),
+    fields_check(
+        "tiling.pad_down",
+        "backpropPadDown must follow from hi, ho, strideH and padUp",
+        "backpropPadDown hi ho strideH padUp",
+        lambda r: r.backpropPadDown == trailing_pad(r.hi, r.ho, r.strideH, r.padUp),
+    ),
+    fields_check(
+        "tiling.pad_right",
+        "backpropPadRight must follow from wi, wo, strideW and padLeft",
+        "backpropPadRight wi wo strideW padLeft",
+        lambda r: r.backpropPadRight == trailing_pad(r.wi, r.wo, r.strideW, r.padLeft),
+    ),
+    fields_check(
+        "tiling.pad_tail",
+        "backpropPadTail must follow from di, dout, strideD and padFront",
+        "backpropPadTail di dout strideD padFront",
+        lambda r: r.backpropPadTail == trailing_pad(r.di, r.dout, r.strideD, r.padFront),
+    ),
+    fields_check(
+        "tiling.base16",
+        "baseM, baseK and baseN must be multiples of 16",
+        "baseM baseK baseN",
+        lambda r: r.baseM % 16 == r.baseK % 16 == r.baseN % 16 == 0,
+    ),
+    fields_check("tiling.step1", "stepM and stepN must be 1", "stepM stepN", lambda r: r.stepM == r.stepN == 1),
+    fields_check(
+        "tiling.step_ka",
+        "stepKa * baseK must be a multiple of hk * wk * c0 and at most 65535",
+        "stepKa baseK hk wk c0",
+        lambda r: r.stepKa * r.baseK % r.k_of_block == 0 and r.stepKa * r.baseK <= 65535,
+    ),
+    fields_check(
+        "tiling.step_kb",
+        "stepKb * baseK must be a multiple of hk * wk * c0",
+        "stepKb baseK hk wk c0",
+        lambda r: r.stepKb * r.baseK % r.k_of_block == 0,
+    ),
+    fields_check(
+        "tiling.buffers",
+        "al0Pbuffer, bl0Pbuffer, al1Pbuffer and bl1Pbuffer must be 1 or 2, cl0Pbuffer 1 or 2",
+        "al0Pbuffer bl0Pbuffer cl0Pbuffer al1Pbuffer bl1Pbuffer",
+        lambda r: {r.al0Pbuffer, r.bl0Pbuffer, r.cl0Pbuffer, r.al1Pbuffer, r.bl1Pbuffer} <= {1, 2},
+    ),
+    fields_check(
+        "tiling.single_m",
+        "singleCoreM must be whole gradInput rows",
+        "singleCoreM wi",
+        lambda r: r.singleCoreM % r.wi == 0,
+    ),
+    fields_check(
+        "tiling.single_cin",
+        "singleCoreCin must be the channels in singleCoreCin1 blocks, at most cin",
+        "singleCoreCin singleCoreCin1 cin",
+        lambda r: r.singleCoreCin == min(r.cin, r.singleCoreCin1 * r.c0),
+    ),
+    fields_check(
+        "tiling.single_cout",
+        "singleCoreCout must be the channels in singleCoreCout1 blocks, at most cout",
+        "singleCoreCout singleCoreCout1 cout",
+        lambda r: r.singleCoreCout == min(r.cout, r.singleCoreCout1 * r.c0),
+    ),
+    fields_check("tiling.order", "iterateOrder must be 0 or 1", "iterateOrder", lambda r: r.iterateOrder in (0, 1)),
+    fields_check(
+        "tiling.zeroing",
+        "initOutputFlag must be 1 when some gradInput elements are never written, else 0 or 1",
+        "initOutputFlag",
+        lambda r: r.initOutputFlag == 1 or (r.initOutputFlag == 0 and not leaves_elements_unwritten(r)),
+    ),
+)
+
+
+def capacity_check(
+    store: str,
+    size: Callable[[PlatformInfo], int],
+    bytes_of: Callable[[Record], int],
+    arithmetic: Callable[[Record], str],
+) -> Check:
+    """A row about one store: the bytes wanted, how they come about, and the bytes there are."""
+    return Check(
+        f"capacity.{store}",
+        f"the buffers in {store} must fit",
+        lambda r, p: bytes_of(r) <= size(p),
+        lambda r, p: f"{arithmetic(r)} = {bytes_of(r)} bytes of {size(p)}",
+        capacity=True,
+    )
+
+
+CAPACITIES = (
+    capacity_check(
+        "L0A",
+        lambda p: p.l0ASize,
+        l0a_bytes,
+        lambda r: (
+            f"baseM {r.baseM} * baseK {r.baseK} * {r.element_bytes} bytes * {min(r.al0Pbuffer, r.bl0Pbuffer)} buffers"
+        ),
+    ),
+    capacity_check(
+        "L0B",
+        lambda p: p.l0BSize,
+        l0b_bytes,
+        lambda r: (
+            f"baseK {r.baseK} * baseN {r.baseN} * {r.element_bytes} bytes * {min(r.al0Pbuffer, r.bl0Pbuffer)} buffers"
+        ),
+    ),
+    capacity_check(
+        "L0C",
+        lambda p: p.l0CSize,
+        l0c_bytes,
+        lambda r: f"baseM {r.baseM} * baseN {r.baseN} * 4 bytes * {r.cl0Pbuffer} buffers",
+    ),
+    capacity_check(
+        "L1",
+        lambda p: p.l1Size,
+        l1_bytes,
+        lambda r: f"gradOutput {a1_bytes(r)} * {r.al1Pbuffer} + weight {b1_bytes(r)} * {r.bl1Pbuffer}",
+    ),
+)
+
+
+def broken_checks(record: Record, platform: PlatformInfo) -> list[tuple[Check, str]]:
+    """Every row that does not hold, with its numbers; capacities only once the fields are consistent."""
+    for rows in (POSITIVE, CONSISTENCY, CAPACITIES):
+        broken = [(row, row.got(record, platform)) for row in rows if not row.holds(record, platform)]
+        if broken:
+            return broken
+    return []
+
+
+def check_record(record: Record, platform: PlatformInfo) -> None:
+    """Raise TilingError or CapacityError naming every demand the record breaks."""
+    broken = broken_checks(record, platform)
+    if broken:
+        kind = CapacityError if broken[0][0].capacity else TilingError
+        raise kind("; ".join(f"{row.demand}, got {got}" for row, got in broken), broken[0][0].rule)

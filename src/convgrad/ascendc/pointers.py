@@ -1,0 +1,175 @@
+"""Where the three pointers of Conv3DBackpropInput stand, read back from their offsets, and the mistakes that shows.
+
+The object adds depth itself from absolute indices, so no offset may hold a term for a plane:
+
+    gradOutput = batch start + max(0, ceil(hoStart / strideH)) * Wo * C0   (+ first cout block * Ho * Wo * C0)
+    weight     = first cin block * Kh * Kw * N1 * 16 * C0                  (+ first cout block * 16 * C0)
+    gradInput  = batch start + first cin block * Hi * Wi * C0 + first row * Wi * C0
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .input_record import TConv3DBackpropInputTiling, ceil_div
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A recognised mistake: its name, what was found, and what to write instead."""
+
+    rule: str
+    found: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.found}: {self.advice}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A pointer read back as indices; `rest` is what is left below the finest index and must be 0."""
+
+    batch: int
+    plane: int
+    block: int
+    row: int
+    rest: int
+
+
+def place_in_ndc1hwc0(offset: int, planes: int, blocks: int, rows: int, row_size: int) -> Place:
+    """The (batch, plane, channel block, row) an offset into an NDC1HWC0 tensor points to."""
+    above, rest = divmod(offset, row_size)
+    above, row = divmod(above, rows)
+    above, block = divmod(above, blocks)
+    batch, plane = divmod(above, planes)
+    return Place(batch, plane, block, row, rest)
+
+
+def grad_output_mistakes(t: TConv3DBackpropInputTiling, offset: int, ho_start: int) -> list[Mistake]:
+    """What is wrong with the gradOutput pointer of a walk that starts at expanded row `ho_start`."""
+    place = place_in_ndc1hwc0(offset, t.dout, t.cout1, t.ho, t.wo * t.c0)
+    expected_row = max(0, ceil_div(ho_start, t.strideH))
+    if place.plane:
+        return [
+            Mistake(
+                "pointer.depth",
+                f"SetGradOutput offset {offset} holds a depth term (plane {place.plane})",
+                "leave the plane out, the object adds it from SetStartPosition's din",
+            )
+        ]
+    if place.rest:
+        return [
+            Mistake(
+                "pointer.row_start",
+                f"SetGradOutput offset {offset} stands {place.rest} elements inside a row",
+                f"start at a row: a multiple of wo * c0 = {t.wo * t.c0}",
+            )
+        ]
+    if place.row != expected_row:
+        return [
+            Mistake(
+                "pointer.row",
+                f"SetGradOutput offset {offset} stands at row {place.row} of gradOutput",
+                f"hoStart {ho_start} needs row max(0, ceil(hoStart / strideH)) = {expected_row}",
+            )
+        ]
+    return []
+
+
+def weight_mistakes(t: TConv3DBackpropInputTiling, offset: int) -> list[Mistake]:
+    """What is wrong with the weight pointer."""
+    per_cin = t.window_area * t.weight_cout * t.c0
+    cin_blocks, rest = divmod(offset, per_cin)
+    if cin_blocks >= t.cin1:
+        return [
+            Mistake(
+                "pointer.depth",
+                f"SetWeight offset {offset} holds a depth term (window plane {cin_blocks // t.cin1})",
+                "leave the window plane out, the object adds it",
+            )
+        ]
+    if rest % (16 * t.c0) or rest >= t.weight_cout * t.c0:
+        return [
+            Mistake(
+                "pointer.weight_block",
+                f"SetWeight offset {offset} stands {rest} elements inside a cin block",
+                f"start at a cin block: a multiple of hk * wk * N1 * 16 * c0 = {per_cin}",
+            )
+        ]
+    return []
+
+
+def start_row_mistakes(t: TConv3DBackpropInputTiling, first_row: int, ho_start: int) -> list[Mistake]:
+    """What is wrong with hoStart for a single shape whose first gradInput row is `first_row`."""
+    expected = first_row - t.backpropPadUp
+    if ho_start == expected:
+        return []
+    if ho_start == first_row:
+        advice = f"subtract the top pad: first row {first_row} - backpropPadUp {t.backpropPadUp} = {expected}"
+        return [Mistake("start.top_pad", f"SetStartPosition hoStart {ho_start} is the gradInput row itself", advice)]
+    hint = " (hoStart counts expanded rows: do not divide by the stride)" if t.strideH > 1 else ""
+    return [
+        Mistake(
+            "start.row",
+            f"SetStartPosition hoStart {ho_start} does not belong to gradInput row {first_row}",
+            f"it must be first row {first_row} - backpropPadUp {t.backpropPadUp} = {expected}{hint}",
+        )
+    ]
+
+
+def grad_input_mistakes(t: TConv3DBackpropInputTiling, offset: int, plane: int, ho_start: int) -> list[Mistake]:
+    """What is wrong with the gradInput pointer of a walk over `plane` that starts at expanded row `ho_start`."""
+    place = place_in_ndc1hwc0(offset, t.di, t.cin1, t.hi, t.wi * t.c0)
+    if place.plane:
+        twice = "; the plane is counted twice" if place.plane == plane else ""
+        return [
+            Mistake(
+                "pointer.depth",
+                f"GetTensorC offset {offset} holds a depth term (plane {place.plane}){twice}",
+                "leave the plane out, the object adds it from SetStartPosition's din",
+            )
+        ]
+    if place.rest:
+        return [
+            Mistake(
+                "pointer.row_start",
+                f"GetTensorC offset {offset} stands {place.rest} elements inside a row",
+                f"start at a row: a multiple of wi * c0 = {t.wi * t.c0}",
+            )
+        ]
+    return start_row_mistakes(t, place.row, ho_start)
+
+
+def pairing_mistakes(t: TConv3DBackpropInputTiling, grad_output: int, weight: int, grad_input: int) -> list[Mistake]:
+    """Pointers that are sound alone and do not belong together: other batch, other channel blocks."""
+    a = place_in_ndc1hwc0(grad_output, t.dout, t.cout1, t.ho, t.wo * t.c0)
+    c = place_in_ndc1hwc0(grad_input, t.di, t.cin1, t.hi, t.wi * t.c0)
+    per_cin = t.window_area * t.weight_cout * t.c0
+    cin_block, cout_block = weight // per_cin, weight % per_cin // (16 * t.c0)
+    found = []
+    if a.batch != c.batch:
+        found.append(
+            Mistake(
+                "pointer.batch",
+                f"gradOutput stands in batch {a.batch}, gradInput in batch {c.batch}",
+                "use the same batch in both offsets",
+            )
+        )
+    if cin_block != c.block:
+        found.append(
+            Mistake(
+                "pointer.cin_block",
+                f"weight stands at cin block {cin_block}, gradInput at {c.block}",
+                "use the same first cin block in both offsets",
+            )
+        )
+    if cout_block != a.block:
+        found.append(
+            Mistake(
+                "pointer.cout_block",
+                f"weight stands at cout block {cout_block}, gradOutput at {a.block}",
+                "use the same first cout block in both offsets",
+            )
+        )
+    return found

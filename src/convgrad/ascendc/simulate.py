@@ -1,0 +1,245 @@
+"""Run every block of every core of a tile kernel on NCDHW arrays, and put the gradient together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from convgrad import layouts
+
+from .conv_type import ConvDtype, ConvFormat, ConvType, TPosition, int32_t
+from .core_split import Block, CoreGrid, flat_blocks, grid_blocks
+from .errors import TilingError
+from .global_tensor import GlobalTensor
+from .input_checks import check_record
+from .input_record import Conv3DBackpropInputTilingData, TConv3DBackpropInputTiling, record_from_dict
+from .kernel_input import Conv3DBackpropInput, finish_ncdhw
+from .platform import PlatformInfo
+from .problem_input import Sextuple, Triple, operands, six_pads, three
+from .tiling_input import Conv3DBpInputTiling, FieldReport
+
+
+@dataclass(frozen=True, slots=True)
+class InputSimulation:
+    """gradInput in NCDHW, and everything that led to it."""
+
+    grad_input: NDArray[Any]
+    tiling: TConv3DBackpropInputTiling
+    report: tuple[FieldReport, ...]
+    blocks: tuple[Block, ...]
+    cores: int
+    grad_input_gm: NDArray[Any]
+    grad_output_gm: NDArray[Any]
+    weight_gm: NDArray[Any]
+    dtype: ConvDtype
+
+    @property
+    def cores_used(self) -> int:
+        """Cores with at least one block."""
+        return len({block.core for block in self.blocks})
+
+
+def input_types(dtype: ConvDtype, layout: ConvFormat = ConvFormat.NDC1HWC0) -> tuple[ConvType, ...]:
+    """The four type parameters of Conv3DBackpropInput for one dtype."""
+    gm = TPosition.GM
+    return (
+        ConvType(gm, ConvFormat.FRACTAL_Z_3D, dtype),
+        ConvType(gm, ConvFormat.ND, int32_t),
+        ConvType(gm, ConvFormat.NDC1HWC0, dtype),
+        ConvType(gm, layout, dtype),
+    )
+
+
+def plan_input(
+    grad_output_shape: Sequence[int],
+    weight_shape: Sequence[int],
+    *,
+    input_shape: Sequence[int] | None,
+    stride: Triple,
+    padding: Sextuple,
+    dilation: Triple,
+    output_padding: Triple,
+    dtype: ConvDtype,
+    cores: int,
+    platform: PlatformInfo,
+) -> tuple[TConv3DBackpropInputTiling, tuple[FieldReport, ...]]:
+    """The tiling record of a problem and its report; raises with the reason when there is none."""
+    n, cout, *out = (int(size) for size in grad_output_shape)
+    w_cout, w_cin, *window = (int(size) for size in weight_shape)
+    host = Conv3DBpInputTiling(platform, cores=cores)
+    for setter in (host.SetWeightType, host.SetInputType, host.SetGradOutputType):
+        weight_side = setter == host.SetWeightType
+        setter(TPosition.GM, ConvFormat.FRACTAL_Z_3D if weight_side else ConvFormat.NDC1HWC0, dtype)
+    host.SetPadding(*padding)
+    host.SetStride(*stride)
+    host.SetDilation(*dilation)
+    agreed = host.SetWeightShape(w_cout, w_cin, *window) and host.SetGradOutputShape(n, cout, *out)
+    if input_shape is None:
+        host.SetOutputPadding(*output_padding)
+    else:
+        if len(input_shape) != 5:
+            raise TilingError(f"input_shape must have five numbers, got {tuple(input_shape)}", "argument.input_shape")
+        agreed = agreed and host.SetInputShape(*(int(size) for size in input_shape))
+    if not agreed:
+        raise TilingError(
+            f"batch and channels must agree: gradOutput {tuple(grad_output_shape)}, weight "
+            f"{tuple(weight_shape)}, input {input_shape and tuple(input_shape)}",
+            "tiling.shapes",
+        )
+    data = Conv3DBackpropInputTilingData()
+    if host.GetTiling(data) != 0:
+        raise TilingError(f"GetTiling returned -1: {host.reason}", "tiling.refused")
+    return data.conv3DDxTiling, host.report
+
+
+def run_core(
+    t: TConv3DBackpropInputTiling,
+    core: int,
+    blocks: Sequence[Block],
+    kernel: Conv3DBackpropInput,
+    grad_output: GlobalTensor,
+    weight: GlobalTensor,
+    grad_input: GlobalTensor,
+    workspace: GlobalTensor | None = None,
+) -> None:
+    """What one core does: the documented sequence for each of its blocks. A workspace asks for NCDHW."""
+    kernel.Init(t)
+    shape: tuple[int, int, int] | None = None
+    for block in blocks:
+        if shape != (block.M, block.K, block.N):
+            shape = (block.M, block.K, block.N)
+            kernel.SetSingleShape(*shape)
+        kernel.SetStartPosition(block.plane, block.ho_start)
+        kernel.SetGradOutput(grad_output[block.offset_a])
+        kernel.SetWeight(weight[block.offset_b])
+        while kernel.Iterate():
+            if workspace is None:
+                kernel.GetTensorC(grad_input[block.offset_c], int(block.atomic))
+            else:
+                kernel.GetTensorC(workspace)
+                finish_ncdhw(kernel, workspace, grad_input[block.offset_ncdhw(t)])
+        kernel.ctx.isFirstIter_ = True
+    kernel.End()
+
+
+def simulate(
+    grad_output: ArrayLike,
+    weight: ArrayLike,
+    *,
+    input_shape: Sequence[int] | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[Any] = 0,
+    dilation: int | Sequence[int] = 1,
+    output_padding: int | Sequence[int] = 0,
+    cores: int = 24,
+    dtype: object | None = None,
+    tiling: TConv3DBackpropInputTiling | Mapping[str, int] | None = None,
+    grid: CoreGrid | None = None,
+    layout: ConvFormat = ConvFormat.NDC1HWC0,
+    staged: bool = False,
+    saturate: bool = False,
+    platform: PlatformInfo | None = None,
+) -> InputSimulation:
+    """gradInput of a 3-D convolution by the tile kernel, all blocks of all cores, on NCDHW arrays.
+
+    Without `input_shape` it is a transposed convolution of `grad_output` with `output_padding`. The output starts as
+    NaN wherever the tiling does not ask for zeroing, so an element that no tile writes shows.
+    """
+    go, wt, code = operands(grad_output, weight, dtype, ("grad_output", "weight"))
+    sizes = platform or PlatformInfo()
+    record, report = plan_input(
+        go.shape,
+        wt.shape,
+        input_shape=input_shape,
+        stride=three(stride, "stride"),
+        padding=six_pads(padding),
+        dilation=three(dilation, "dilation"),
+        output_padding=three(output_padding, "output_padding"),
+        dtype=code,
+        cores=cores,
+        platform=sizes,
+    )
+    if tiling is not None:
+        record, report = own_tiling(tiling, record, sizes), ()
+    if grid is not None:
+        record = grid.record(record)
+    blocks = tuple(flat_blocks(record, cores) if grid is None else grid_blocks(record, grid))
+    go_gm = layouts.to_ndc1hwc0(go, record.c0).reshape(-1)
+    wt_gm = np.ascontiguousarray(layouts.to_fractal_z_3d(wt, record.c0)).reshape(-1)
+    as_ncdhw = layout is ConvFormat.NCDHW
+    if as_ncdhw and grid is not None and grid.kDim > 1:
+        raise TilingError("K cannot be split over cores (kDim above 1) when gradInput is NCDHW", "split.k")
+    size = record.batch * record.cin * record.di * record.hi * record.wi if as_ncdhw else record.grad_input_size
+    zeroed = record.initOutputFlag == 1 or record.singleCoreCout1 < record.cout1
+    gi_gm = np.full(size, 0 if zeroed else np.nan, go.dtype)
+    workspace = (
+        GlobalTensor(np.zeros(max(cores, 1) * record.baseM * record.baseN, go.dtype), name="workspace")
+        if as_ncdhw
+        else None
+    )
+    memory = (
+        GlobalTensor(go_gm, name="gradOutput"),
+        GlobalTensor(wt_gm, name="weight"),
+        GlobalTensor(gi_gm, name="gradInput"),
+    )
+    for core in sorted({block.core for block in blocks}):
+        kernel = Conv3DBackpropInput(
+            *input_types(code, layout), block_idx=core, staged=staged, saturate=saturate, platform=sizes
+        )
+        run_core(record, core, [block for block in blocks if block.core == core], kernel, *memory, workspace)
+    shape = (record.batch, record.di, record.cin1, record.hi, record.wi, record.c0)
+    grad_input = (
+        gi_gm.reshape(record.batch, record.cin, record.di, record.hi, record.wi)
+        if as_ncdhw
+        else layouts.from_ndc1hwc0(gi_gm.reshape(shape), record.cin, check=bool(np.isfinite(gi_gm).all()))
+    )
+    return InputSimulation(grad_input, record, report, blocks, cores, gi_gm, go_gm, wt_gm, code)
+
+
+def own_tiling(
+    given: TConv3DBackpropInputTiling | Mapping[str, int], planned: TConv3DBackpropInputTiling, platform: PlatformInfo
+) -> TConv3DBackpropInputTiling:
+    """A record of the user's own: checked, and compared with the problem it is used for."""
+    record = (
+        given if isinstance(given, TConv3DBackpropInputTiling) else record_from_dict(TConv3DBackpropInputTiling, given)
+    )
+    check_record(record, platform)
+    sizes = (
+        "batch",
+        "cin",
+        "cout",
+        "dout",
+        "ho",
+        "wo",
+        "di",
+        "hi",
+        "wi",
+        "dk",
+        "hk",
+        "wk",
+        "strideD",
+        "strideH",
+        "strideW",
+        "dilationD",
+        "dilationH",
+        "dilationW",
+        "padFront",
+        "padBack",
+        "padUp",
+        "padDown",
+        "padLeft",
+        "padRight",
+        "c0",
+    )
+    differing = {
+        name: (getattr(record, name), getattr(planned, name))
+        for name in sizes
+        if getattr(record, name) != getattr(planned, name)
+    }
+    if differing:
+        raise TilingError(f"the tiling record is for another problem; (record, problem): {differing}", "tiling.problem")
+    return record
