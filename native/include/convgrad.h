@@ -72,6 +72,37 @@ typedef struct cg_problem {
 
 CG_API int32_t cg_abi_version(void);
 
+/* Computes every result whose data is not null. A cg_status; on failure cg_last_error() says why and the
+ * results are unspecified. Safe from several threads at once, and in the child of a fork. */
+CG_API int32_t cg_run(const cg_problem *problem);
+
+/* Bytes of workspace cg_run would hold for this problem and number of threads; -1 for a bad argument. The engine
+ * owns the memory: it is kept by each thread and used again. */
+CG_API int64_t cg_workspace_bytes(const cg_problem *problem);
+
+/* The calling thread's last refusal, in words. */
+CG_API const char *cg_last_error(void);
+
+/* CONVGRAD_NUM_THREADS, else OMP_NUM_THREADS, else the cores this process may use. */
+CG_API int32_t cg_default_threads(void);
+
+/* The instruction set in use: "baseline", "avx2", "avx512" or "neon". CONVGRAD_ISA forces one the machine has. */
+CG_API const char *cg_isa_name(void);
+
+/* The path table: number 0 chooses, further numbers until the name is null. */
+CG_API const char *cg_path_name(int32_t path);
+CG_API const char *cg_path_condition(int32_t path);
+
+/* Contractions are 0 to_fine, 1 to_coarse, 2 to_weight, 3 bias. */
+CG_API int32_t cg_path_accepts(const cg_problem *problem, int32_t contraction, int32_t path);
+CG_API int32_t cg_choose_path(const cg_problem *problem, int32_t contraction);
+
+/* The engine's conversions, for tests: operands as float32 (cast applied), results from float32, and the exact
+ * scalar rounding to a format. Elements are stride[4] apart. */
+CG_API int32_t cg_load(const cg_tensor *tensor, int64_t count, float *out);
+CG_API int32_t cg_store(const cg_tensor *tensor, int64_t count, const float *values);
+CG_API int32_t cg_round(int32_t dtype, const double *values, double *out, int64_t count);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,186 @@
+// What the parts of the engine share: plain structs and the few functions compiled for the baseline ISA.
+//
+// The sources named kernels*.h are compiled once per instruction set. Nothing here may be a template or an
+// inline function with external linkage: the linker would merge the copies and could keep the AVX-512 one
+// on a machine that has no AVX-512.
+#pragma once
+
+#include "convgrad.h"
+
+namespace cg {
+
+typedef int64_t index_t;
+
+// ---- numbers: exact scalar rounding, the definition the vector conversions are tested against -----------------
+
+double load_as_double(const void* data, index_t element, int dtype);
+void store_from_double(void* data, index_t element, int dtype, double value);
+double round_to(int dtype, double value);   // one rounding, by the ties and overflow of the format's row
+index_t bytes_per_element(int dtype);       // 0 for a dtype that cannot be stored
+const float* byte_values(int dtype);        // 256 values of an 8-bit format
+const uint8_t* byte_codes(int dtype);       // 65536 codes, by the upper half of a float32 (its last bit sticky)
+const char* dtype_name(int dtype);
+
+// How a stored element becomes a float32 operand, and a float32 result a stored element.
+enum LoadKind { LOAD_F32, LOAD_F16, LOAD_BF16, LOAD_HF32_11, LOAD_HF32_10, LOAD_F32_AS_F16, LOAD_F32_AS_BF16,
+                LOAD_BYTE, LOAD_F64, LOAD_ANY, LOAD_KINDS };
+enum StoreKind { STORE_F32, STORE_F16, STORE_BF16, STORE_BYTE, STORE_F64, STORE_ANY, STORE_KINDS };
+int load_kind(const cg_tensor& tensor);
+int store_kind(const cg_tensor& tensor);
+
+// ---- threads ---------------------------------------------------------------------------------------------------
+
+// Runs body(context, task, scratch) for every task in [0, tasks) on at most `threads` threads, each with its own
+// `scratch_bytes` of memory. Which thread runs which task is never fixed: bodies must not let it show in the bits.
+// Returns a cg_status.
+typedef void (*TaskBody)(void* context, index_t task, char* scratch);
+int run_tasks(int threads, index_t tasks, size_t scratch_bytes, TaskBody body, void* context);
+
+// Memory shared by the tasks of one call: owned by the calling thread, grown when needed, never shrunk below use.
+char* shared_scratch(size_t bytes);
+int default_threads();
+
+// ---- geometry of a gather -------------------------------------------------------------------------------------
+//
+// Both data contractions gather: an output cell reads source cells at offsets given by the taps of the window.
+//
+//   to fine    i = o*stride - pad + k*dilation. Output cells i = stride*j + residue form one class per residue;
+//              a class only meets the taps with (residue + pad - k*dilation) divisible by the stride, and then
+//              o = j + (residue + pad - k*dilation) / stride: a convolution without any inserted zero.
+//   to coarse  output o reads i = stride*o + (k*dilation - pad): one class, source step = stride.
+//
+// The taps a class meets are an arithmetic progression per axis, and so are their offsets.
+struct AxisTaps {
+    index_t count, first_tap, tap_step, first_offset, offset_step;
+};
+
+struct AxisClass {
+    AxisTaps taps;
+    index_t residue, cells;  // output cells residue, residue + step, ...: `cells` of them
+};
+
+// A source copied into a zero-padded tile, split by residue so that neighbouring outputs read neighbours:
+//   source index = scale*(low + position) + residue(slot)
+struct TileAxis {
+    index_t scale, low, span;     // span = largest minus smallest quotient
+    index_t slots, first, step;   // residue(slot) = (first + slot*step) mod scale
+};
+
+// A box of output cells; axes: batch, depth, height, width.
+struct Box {
+    index_t begin[4], end[4];
+};
+
+struct Blocks {
+    index_t extent[4], per[4], count[4], total;
+};
+
+struct Gather {
+    index_t batch, groups, rows, depth;  // rows: output channels per group; depth: reduced channels per group
+    index_t out[3], source_extent[3], out_step[3], source_step[3];
+    index_t weight_group, weight_row, weight_depth, weight_tap[3];
+    const cg_tensor *source, *weight;
+    const cg_tensor* target;
+};
+
+enum { MAX_CLASSES = 16 };
+
+struct ClassSet {  // classes computed together: they share one tile and are interleaved when written
+    int count;     // = product of per
+    int per[3];
+    AxisClass axis[3][MAX_CLASSES];
+};
+
+// One pass over the output: blocks of pixels, blocks of the reduction, chunks of output channels.
+struct GatherPass {
+    ClassSet classes;
+    int64_t most_taps, sum_taps;   // of one class, of all classes, in one tap group
+    index_t tap_groups[3];         // the window is cut into boxes when the tile or the reduction would not fit
+    index_t depth_block;           // reduced channels per K block (fixes the order of the sum: problem only)
+    bool direct;                   // microkernel reads the tile itself; otherwise panels are packed from it
+    int panel_rows, panel_vectors; // register tile
+    Blocks blocks;
+    index_t span[3], slots[3];     // of the tile of every tap group
+    index_t tile_channel;          // floats of one channel of the largest tile
+    index_t columns;               // padded pixel columns of the largest block, per class
+    index_t chunk_rows, chunks;    // output channels per packed weight chunk, chunks per group
+    index_t reduction;             // K: sum over tap groups of depth * taps, all classes
+    bool shared_weights;           // chunk weights packed once for all threads; otherwise per task
+    index_t chunks_at_once;        // chunks packed together
+    index_t row_splits;            // tasks per (chunk, block)
+    size_t task_bytes, shared_bytes;
+};
+
+struct PassList {  // enumerates the passes of a gather without storing them
+    bool merged[3];
+    index_t count[3], total;
+    bool zero_first;  // some output cells meet no tap and are in no pass
+};
+
+Gather make_gather(const cg_problem& p, bool to_fine);
+PassList list_passes(const cg_problem& p, bool to_fine, int path);
+bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassList& list, index_t number, int lanes,
+               int threads, int path, GatherPass* pass);
+AxisTaps group_taps(const AxisTaps& taps, index_t groups, index_t number);
+TileAxis tile_axis(const AxisTaps& taps, index_t scale);
+Blocks make_blocks(const index_t extent[4], index_t target, index_t column_multiple);
+void block_box(const Blocks& b, index_t number, Box* box);
+
+// ---- weight contraction ---------------------------------------------------------------------------------------
+//
+//   weight[c, f, k] = sum over pixels of fine[f, pixel*stride - pad + k*dilation] * coarse[c, pixel]
+//
+// A matrix product (f, k) x pixels x c: fine values are broadcast straight from the tile, coarse values are
+// packed to [pixel][c]. The pixels are cut into `partials` runs of blocks, each summed apart, added in order:
+// that cut depends on the problem only.
+struct WeightPlan {
+    AxisTaps taps[3];
+    index_t tap_groups[3], group_count;
+    index_t most_taps;
+    int panel_rows, panel_vectors;
+    Blocks blocks;
+    index_t partials;
+    index_t span[3], slots[3];
+    index_t tile_channel, tile_channels, block_pixels;
+    index_t panels, panel_block;                 // coarse panels of a group; panels packed at a time
+    index_t channel_split, panel_split;          // task grid over fine channels and coarse panels
+    index_t channels_per_task, panels_per_task;
+    size_t task_bytes, shared_bytes;
+};
+void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan);
+
+// ---- depthwise ------------------------------------------------------------------------------------------------
+
+bool is_depthwise(const cg_problem& p);
+
+// ---- paths -----------------------------------------------------------------------------------------------------
+
+enum Contraction { TO_FINE, TO_COARSE, TO_WEIGHT, BIAS };
+enum Path { PATH_CHOOSE, PATH_PLAIN, PATH_DEPTHWISE_CHANNELS, PATH_DEPTHWISE_ROWS, PATH_GEMM_DIRECT,
+            PATH_GEMM_PACKED, PATHS };
+struct PathRow {
+    const char* name;
+    const char* condition;
+    bool (*accepts)(const cg_problem& p, int contraction);
+    bool (*prefers)(const cg_problem& p, int contraction);
+};
+extern const PathRow path_table[PATHS];
+int choose_path(const cg_problem& p, int contraction);
+bool uses_double(const cg_problem& p, int contraction);
+double multiplications(const cg_problem& p);
+
+// ---- one instruction set ---------------------------------------------------------------------------------------
+
+enum { STATUS_REDO_PLAIN = 100 };  // an inf or NaN met a padding zero: the plain path knows what is tied to what
+
+struct Isa {
+    const char* name;
+    int lanes;
+    int (*run)(const cg_problem& p, int contraction, int path, int threads);
+    size_t (*workspace)(const cg_problem& p, int contraction, int path, int threads);
+    void (*load)(const cg_tensor& tensor, index_t count, float* out);
+    void (*store)(const cg_tensor& tensor, index_t count, const float* values);
+};
+const Isa& isa();
+
+}  // namespace cg

@@ -1,0 +1,111 @@
+// One instruction set's half of the engine. Compiled once per set with CG_ISA (a name) and LANES (floats per vector);
+// everything has internal linkage, so copies of different sets can never be exchanged by the linker.
+#include "engine.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+namespace cg {
+namespace {
+
+#include "kernels_vector.h"
+#include "kernels_numbers.h"
+#include "kernels_tile.h"
+#include "kernels_gather.h"
+#include "kernels_weight.h"
+#include "kernels_plain.h"
+
+static int run_gather(const cg_problem& p, bool to_fine, int path, int threads) {
+    const Gather g = make_gather(p, to_fine);
+    const PassList list = list_passes(p, to_fine, path);
+    if (list.zero_first) {
+        // Cells no tap reaches belong to no pass: clear the whole result first.
+        const Target target = make_target(*g.target);
+        const index_t* st = g.target->stride;
+        auto clear = [&](index_t task, char*) {
+            float zeros[64] = {};
+            const index_t y = task % g.out[1], z = task / g.out[1] % g.out[0];
+            const index_t rest = task / g.out[1] / g.out[0];
+            const index_t channels = g.groups * g.rows;
+            const index_t at = rest / channels * st[0] + rest % channels * st[1] + z * st[2] + y * st[3];
+            for (index_t x = 0; x < g.out[2]; x += 64)
+                target.rows(target, at + x * st[4], 1, 0, least(64, g.out[2] - x), st[4], zeros, 0);
+        };
+        const int status = in_parallel(threads, g.batch * g.groups * g.rows * g.out[0] * g.out[1], 0, clear);
+        if (status != CG_OK) return status;
+    }
+    int worst = CG_OK;
+    for (index_t i = 0; i < list.total; ++i) {
+        GatherPass pass;
+        plan_pass(g, p, to_fine, list, i, LANES, threads, path, &pass);
+        if (pass.blocks.total == 0) continue;
+        const int status = run_pass(g, pass, threads);
+        if (status != CG_OK) worst = status;
+        if (status != CG_OK && status != STATUS_REDO_PLAIN) break;
+    }
+    return worst;
+}
+
+static int run_plain(const cg_problem& p, int contraction, int threads) {
+    const bool wide = uses_double(p, contraction);
+    if (contraction == TO_WEIGHT) return wide ? plain_weight<double>(p, threads) : plain_weight<float>(p, threads);
+    const bool to_fine = contraction == TO_FINE;
+    return wide ? plain_gather<double>(p, to_fine, threads) : plain_gather<float>(p, to_fine, threads);
+}
+
+static int run(const cg_problem& p, int contraction, int path, int threads) {
+    if (contraction == BIAS) return run_bias(p, threads);
+    int status = STATUS_REDO_PLAIN;
+    if (path == PATH_GEMM_DIRECT || path == PATH_GEMM_PACKED)
+        status = contraction == TO_WEIGHT ? run_weight(p, threads) : run_gather(p, contraction == TO_FINE, path, threads);
+    return status == STATUS_REDO_PLAIN ? run_plain(p, contraction, threads) : status;
+}
+
+static size_t workspace(const cg_problem& p, int contraction, int path, int threads) {
+    if (contraction == BIAS) {
+        const BiasPlan plan = plan_bias(p);
+        return plan.shared_bytes + size_t(threads) * plan.task_bytes;
+    }
+    if (path == PATH_PLAIN)
+        return size_t(threads) * (contraction == TO_WEIGHT ? 2 * PLAIN_COLUMNS * 8
+                                                           : plain_gather_bytes(p, contraction == TO_FINE, 8));
+    if (contraction == TO_WEIGHT) {
+        WeightPlan plan;
+        plan_weight(p, LANES, threads, &plan);
+        return plan.shared_bytes + size_t(threads) * plan.task_bytes;
+    }
+    const Gather g = make_gather(p, contraction == TO_FINE);
+    const PassList list = list_passes(p, contraction == TO_FINE, path);
+    size_t largest = 0;
+    for (index_t i = 0; i < list.total; ++i) {
+        GatherPass pass;
+        plan_pass(g, p, contraction == TO_FINE, list, i, LANES, threads, path, &pass);
+        const size_t bytes = pass.shared_bytes + size_t(threads) * pass.task_bytes;
+        if (bytes > largest) largest = bytes;
+    }
+    return largest;
+}
+
+static void load_all(const cg_tensor& tensor, index_t count, float* out) {
+    const Source s = make_source(tensor);
+    s.rows(s, 0, 1, 0, count, tensor.stride[4], out, 0);
+}
+
+static void store_all(const cg_tensor& tensor, index_t count, const float* values) {
+    const Target t = make_target(tensor);
+    t.rows(t, 0, 1, 0, count, tensor.stride[4], values, 0);
+}
+
+}  // namespace
+
+#define PASTE(a, b) a##b
+#define ISA_SYMBOL(name) PASTE(isa_, name)
+#define TEXT(a) #a
+#define ISA_NAME(name) TEXT(name)
+extern const Isa ISA_SYMBOL(CG_ISA);
+const Isa ISA_SYMBOL(CG_ISA) = {ISA_NAME(CG_ISA), LANES, run, workspace, load_all, store_all};
+
+}  // namespace cg

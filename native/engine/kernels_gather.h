@@ -1,0 +1,440 @@
+// The data contractions as an implicit matrix product: rows = output channels, columns = output pixels,
+// reduction = source channels x taps.
+//
+//   C[m, pixel] = sum over (r, tap)  weight[r, m, tap] * tile[r][pixel + offset(tap)]
+//
+// Each element of C is one chain of multiply-adds in (r, tap) order per K block, and K blocks are added in order:
+// how pixels and output channels are distributed over tasks cannot show.
+#pragma once
+
+// C[MR][NV*LANES] (+)= sum_k A[k][MR] * B[k][NV*LANES]; B is packed, or read from the tile at offset[k].
+template <int MR, int NV, bool DIRECT>
+static void gather_kernel(index_t depth, const float* __restrict A, const float* __restrict B,
+                          const int* __restrict offset, float* __restrict C, index_t c_row, bool add) {
+    vf c[MR][NV];
+    UNROLL for (int i = 0; i < MR; ++i)
+        UNROLL for (int j = 0; j < NV; ++j) c[i][j] = vf{};
+#pragma GCC unroll 2
+    for (index_t k = 0; k < depth; ++k) {
+        const float* b = DIRECT ? B + offset[k] : B + k * (NV * LANES);
+        if (MR < NV) {  // hold the broadcasts and stream B: MR*NV + MR + 1 registers
+            vf a[MR];
+            UNROLL for (int i = 0; i < MR; ++i) a[i] = broadcast(A[k * MR + i]);
+            UNROLL for (int j = 0; j < NV; ++j) {
+                const vf x = load(b + j * LANES);
+                UNROLL for (int i = 0; i < MR; ++i) c[i][j] = fma(a[i], x, c[i][j]);
+            }
+        } else {  // hold B and stream the broadcasts: MR*NV + NV + 1 registers
+            vf x[NV];
+            UNROLL for (int j = 0; j < NV; ++j) x[j] = load(b + j * LANES);
+            UNROLL for (int i = 0; i < MR; ++i) {
+                const vf a = broadcast(A[k * MR + i]);
+                UNROLL for (int j = 0; j < NV; ++j) c[i][j] = fma(a, x[j], c[i][j]);
+            }
+        }
+    }
+    UNROLL for (int i = 0; i < MR; ++i)
+        UNROLL for (int j = 0; j < NV; ++j) {
+            float* p = C + i * c_row + j * LANES;
+            store(p, add ? load(p) + c[i][j] : c[i][j]);
+        }
+}
+
+typedef void (*GatherKernel)(index_t, const float*, const float*, const int*, float*, index_t, bool);
+
+template <bool DIRECT> static GatherKernel gather_kernel_for(int rows, int vectors) {
+#define KERNEL(MR, NV) \
+    if (rows == MR && vectors == NV) return gather_kernel<MR, NV, DIRECT>;
+    KERNEL(6, 2) KERNEL(5, 2) KERNEL(4, 2) KERNEL(3, 2) KERNEL(2, 2) KERNEL(1, 2)
+    KERNEL(4, 3) KERNEL(3, 3) KERNEL(2, 3) KERNEL(1, 3)
+    KERNEL(3, 4) KERNEL(2, 6) KERNEL(1, 8)
+#undef KERNEL
+    return nullptr;
+}
+
+// Eight neighbouring columns of a packed panel: one run of the tile, two runs, or anything.
+struct Eight {
+    int first, second, split;
+};
+enum { ONE_RUN = 8, ANY_RUNS = -1, BEYOND = -2 };
+
+static void describe_columns(const int* pixel, index_t count, index_t padded, Eight* eights) {
+    for (index_t i = 0; i < padded; i += 8) {
+        Eight e{0, 0, BEYOND};
+        if (i < count) {
+            const int have = int(least(8, count - i));
+            int run = 1;
+            while (run < have && pixel[i + run] == pixel[i] + run) ++run;
+            e.first = pixel[i];
+            e.split = ONE_RUN;
+            if (run < have) {
+                e.second = pixel[i + run] - run;
+                e.split = run;
+                for (int j = run; j < have; ++j)
+                    if (pixel[i + j] != e.second + j) e.split = ANY_RUNS;
+            }
+        }
+        eights[i / 8] = e;
+    }
+}
+
+static void pack_panels(const float* tile, const int* offset, index_t depth, const int* pixel, index_t count,
+                        index_t padded, const Eight* eights, index_t panel, float* to) {
+    for (index_t i = 0; i < padded; i += 8) {
+        const Eight& e = eights[i / 8];
+        float* out = to + i / panel * panel * depth + i % panel;
+        if (e.split == ONE_RUN) {
+            const float* from = tile + e.first;
+            for (index_t k = 0; k < depth; ++k) store8(out + k * panel, load8(from + offset[k]));
+        } else if (e.split > 0) {
+            u8 first;
+            for (int j = 0; j < 8; ++j) first[j] = j < e.split ? ~0u : 0u;
+            const float *from = tile + e.first, *then = tile + e.second;
+            for (index_t k = 0; k < depth; ++k)
+                store8(out + k * panel,
+                       (v8)select8(first, (u8)load8(from + offset[k]), (u8)load8(then + offset[k])));
+        } else if (e.split == BEYOND) {
+            for (index_t k = 0; k < depth; ++k) store8(out + k * panel, v8{});
+        } else {
+            int at[8];
+            for (int j = 0; j < 8; ++j) at[j] = pixel[least(i + j, count - 1)];
+            for (index_t k = 0; k < depth; ++k) {
+                const float* from = tile + offset[k];
+                for (int j = 0; j < 8; ++j) out[k * panel + j] = from[at[j]];
+            }
+        }
+    }
+}
+
+// ---- one pass --------------------------------------------------------------------------------------------------
+
+struct GatherRun {
+    const Gather& g;
+    const GatherPass& pass;
+    const Source source, weight;
+    const Target target;
+    int weight_broken = 0, padding_met = 0;
+    float* packed = nullptr;  // shared packed weights of the chunks at hand
+    index_t first_chunk = 0;
+    GatherKernel kernel[2][7] = {};
+
+    index_t panel() const { return index_t(pass.panel_vectors) * LANES; }
+    index_t k_blocks() const { return tap_group_count() * ceil_div(g.depth, pass.depth_block); }
+    index_t tap_group_count() const { return pass.tap_groups[0] * pass.tap_groups[1] * pass.tap_groups[2]; }
+};
+
+// A K block: a box of the window and a range of reduced channels.
+struct KBlock {
+    index_t group[3], begin, end;
+};
+
+static KBlock k_block(const GatherRun& run, index_t number) {
+    const index_t depths = ceil_div(run.g.depth, run.pass.depth_block);
+    KBlock k;
+    k.begin = number % depths * run.pass.depth_block;
+    k.end = least(run.g.depth, k.begin + run.pass.depth_block);
+    index_t group = number / depths;
+    for (int a = 2; a >= 0; --a) {
+        k.group[a] = group % run.pass.tap_groups[a];
+        group /= run.pass.tap_groups[a];
+    }
+    return k;
+}
+
+static INLINE void class_taps(const GatherPass& pass, const KBlock& k, int number, AxisTaps taps[3]) {
+    for (int a = 2; a >= 0; --a) {
+        const AxisTaps& all = pass.classes.axis[a][number % pass.classes.per[a]].taps;
+        taps[a] = pass.classes.count > 1 ? all : group_taps(all, pass.tap_groups[a], k.group[a]);
+        number /= pass.classes.per[a];
+    }
+}
+
+static INLINE index_t tap_count(const AxisTaps taps[3]) { return taps[0].count * taps[1].count * taps[2].count; }
+
+// Floats per row of the packed weights before K block `number`.
+static index_t packed_before(const GatherRun& run, index_t number) {
+    index_t before = 0;
+    const index_t depths = ceil_div(run.g.depth, run.pass.depth_block);
+    for (index_t group = 0; group <= number / depths; ++group) {
+        const KBlock k = k_block(run, group * depths);
+        index_t taps = 0;
+        for (int c = 0; c < run.pass.classes.count; ++c) {
+            AxisTaps t[3];
+            class_taps(run.pass, k, c, t);
+            taps += tap_count(t);
+        }
+        before += taps * (group < number / depths ? run.g.depth : number % depths * run.pass.depth_block);
+    }
+    return before;
+}
+
+// to = for each class: for each panel of rows: [(r, tap)][row of the panel]. Rows begin + [0, rows) of a group.
+static bool pack_weights(const GatherRun& run, index_t group, index_t begin, index_t rows, const KBlock& k, float* to) {
+    const Gather& g = run.g;
+    const Source& w = run.weight;
+    const index_t depth = k.end - k.begin;
+    const index_t at = group * g.weight_group + begin * g.weight_row + k.begin * g.weight_depth;
+    bool finite = true;
+    for (int c = 0; c < run.pass.classes.count; ++c) {
+        AxisTaps taps[3];
+        class_taps(run.pass, k, c, taps);
+        const index_t count = tap_count(taps);
+        for (index_t row = 0; row < rows; row += run.pass.panel_rows) {
+            const index_t height = least(run.pass.panel_rows, rows - row);
+            float* panel = to + row * depth * count;
+            for (index_t r = 0; r < depth; ++r) {
+                float* out = panel + r * count * height;
+                const index_t from = at + row * g.weight_row + r * g.weight_depth;
+                if (count == 1) {
+                    const index_t tap = taps[0].first_tap * g.weight_tap[0] + taps[1].first_tap * g.weight_tap[1] +
+                                        taps[2].first_tap * g.weight_tap[2];
+                    finite &= w.rows(w, from + tap, 1, 0, height, g.weight_row, out, 0);
+                    continue;
+                }
+                for (index_t z = 0; z < taps[0].count; ++z)
+                    for (index_t y = 0; y < taps[1].count; ++y) {
+                        const index_t line = from + (taps[0].first_tap + z * taps[0].tap_step) * g.weight_tap[0] +
+                                             (taps[1].first_tap + y * taps[1].tap_step) * g.weight_tap[1] +
+                                             taps[2].first_tap * g.weight_tap[2];
+                        const index_t step = taps[2].tap_step * g.weight_tap[2];
+                        for (index_t x = 0; x < taps[2].count; ++x)
+                            finite &= w.rows(w, line + x * step, 1, 0, height, g.weight_row,
+                                             out + ((z * taps[1].count + y) * taps[2].count + x) * height, 0);
+                    }
+            }
+        }
+        to += rows * depth * count;
+    }
+    return finite;
+}
+
+// Writes the accumulators of one block: classes are put back in their places.
+static void write_block(const GatherRun& run, const Box& box, index_t group, index_t begin, index_t rows,
+                        const float* c, index_t c_row, index_t c_class, const int* unit_column, index_t pitch,
+                        float* line) {
+    const Gather& g = run.g;
+    const Target& t = run.target;
+    const index_t* st = t.tensor->stride;
+    const ClassSet& set = run.pass.classes;
+    const bool across = st[1] == 1 && st[4] != 1;
+    const index_t column = g.out_step[2] * st[4];
+    index_t unit = 0;
+    for (index_t n = box.begin[0]; n < box.end[0]; ++n)
+        for (index_t d = box.begin[1]; d < box.end[1]; ++d, ++unit)
+            for (int yz = 0; yz < set.per[0] * set.per[1]; ++yz) {
+                const AxisClass& z = set.axis[0][yz / set.per[1]];
+                const AxisClass& y = set.axis[1][yz % set.per[1]];
+                const index_t lines = least(box.end[2], y.cells) - box.begin[2];
+                if (d >= z.cells || lines <= 0) continue;
+                const index_t at = n * st[0] + (group * g.rows + begin) * st[1] +
+                                   (z.residue + d * g.out_step[0]) * st[2] +
+                                   (y.residue + box.begin[2] * g.out_step[1]) * st[3] +
+                                   box.begin[3] * column;
+                const float* from = c + index_t(yz) * set.per[2] * c_class + unit_column[unit];
+                const index_t row = g.out_step[1] * st[3];
+                if (across || set.per[2] == 1) {
+                    for (int x = 0; x < set.per[2]; ++x) {
+                        const AxisClass& xc = set.axis[2][x];
+                        const index_t cells = least(box.end[3], xc.cells) - box.begin[3];
+                        if (cells <= 0) continue;
+                        const float* part = from + x * c_class;
+                        const index_t first = at + xc.residue * st[4];
+                        if (across)
+                            for (index_t r = 0; r < lines; ++r)
+                                t.transposed(t, first + r * row, rows, cells, column, part + r * pitch, c_row);
+                        else
+                            for (index_t m = 0; m < rows; ++m)
+                                t.rows(t, first + m * st[1], lines, row, cells, column, part + m * c_row, pitch);
+                    }
+                    continue;
+                }
+                const int s = set.per[2];
+                const index_t cells = box.end[3] - box.begin[3];
+                index_t total = 0;
+                for (int x = 0; x < s; ++x) total += most(0, least(box.end[3], set.axis[2][x].cells) - box.begin[3]);
+                for (index_t m = 0; m < rows; ++m)
+                    for (index_t r = 0; r < lines; ++r) {
+                        const float* part = from + m * c_row + r * pitch;
+                        index_t i = 0;
+                        if (s == 2)
+                            for (; i + 8 <= cells; i += 8) {
+                                const v8 a = load8(part + i), b = load8(part + c_class + i);
+                                store8(line + 2 * i, __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11));
+                                store8(line + 2 * i + 8, __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15));
+                            }
+                        for (; i < cells; ++i)
+                            for (int x = 0; x < s; ++x) line[i * s + x] = part[x * c_class + i];
+                        t.rows(t, at + m * st[1] + r * row, 1, 0, total, st[4], line, 0);
+                    }
+            }
+}
+
+static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t split, char* scratch) {
+    const Gather& g = run.g;
+    const GatherPass& pass = run.pass;
+    const index_t group = chunk / pass.chunks, chunk_begin = chunk % pass.chunks * pass.chunk_rows;
+    const index_t chunk_rows = least(g.rows - chunk_begin, pass.chunk_rows);
+    const index_t panels = ceil_div(chunk_rows, pass.panel_rows);
+    const index_t first_row = panels * split / pass.row_splits * pass.panel_rows;
+    const index_t last_row = least(chunk_rows, panels * (split + 1) / pass.row_splits * pass.panel_rows);
+    if (first_row >= last_row) return;
+    Box box;
+    block_box(pass.blocks, block, &box);
+    const index_t panel = run.panel();
+    const index_t k_most = pass.depth_block * most(1, pass.most_taps);
+
+    Tile t;
+    shape_tile(box, pass.span, pass.slots, &t);
+    const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
+    const index_t depths = box.end[1] - box.begin[1];
+    const index_t units = (box.end[0] - box.begin[0]) * depths;
+
+    Scratch take{scratch};
+    float* tile = take.take<float>(pass.depth_block * pass.tile_channel + 2 * panel + 64);
+    float* accumulators = take.take<float>(pass.chunk_rows * pass.columns * pass.classes.count);
+    float* panels_packed = pass.direct ? nullptr : take.take<float>(k_most * pass.columns);
+    int* offsets = take.take<int>(pass.depth_block * most(1, pass.sum_taps));
+    int* pixels = take.take<int>(4 * pass.columns + 64);
+    Eight* eights = (Eight*)(pixels + pass.columns);
+    int* unit_columns = take.take<int>(pass.blocks.per[0] * pass.blocks.per[1] * pass.blocks.per[2]);
+    float* line = take.take<float>(most(pass.blocks.per[3] * g.out_step[2], 1) + 64);
+    float* local = pass.shared_weights ? nullptr : (float*)take.at;
+
+    // Columns of the accumulators: pixels one after the other when packed; padded tile rows when direct.
+    const index_t unit_width = pass.direct ? ceil_div((lines - 1) * t.pitch + cells, panel) * panel : lines * cells;
+    const index_t count = units * unit_width;
+    const index_t columns = ceil_div(count, panel) * panel;
+    for (index_t u = 0; u < units; ++u) {
+        unit_columns[u] = int(u * unit_width);
+        const index_t at = u / depths * t.unit + u % depths * t.plane;
+        if (pass.direct) {
+            for (index_t i = 0; i < unit_width; i += panel) pixels[(u * unit_width + i) / panel] = int(at + i);
+        } else {
+            for (index_t r = 0; r < lines; ++r)
+                for (index_t i = 0; i < cells; ++i)
+                    pixels[u * unit_width + r * cells + i] = int(at + r * t.pitch + i);
+        }
+    }
+    if (!pass.direct) describe_columns(pixels, count, columns, eights);
+
+    FillReport report;
+    bool weights_finite = true;
+    index_t described = -1, described_depth = -1;
+    const index_t c_class = pass.chunk_rows * columns;
+    const index_t k_blocks = run.k_blocks(), per_group = ceil_div(g.depth, pass.depth_block);
+    index_t before = 0;
+    for (index_t kb = 0; kb < k_blocks; ++kb) {
+        const KBlock k = k_block(run, kb);
+        const index_t depth = k.end - k.begin;
+        if (described != kb / per_group || described_depth != depth) {
+            described = kb / per_group;
+            described_depth = depth;
+            for (int a = 0; a < 3; ++a) {
+                bool any = false;
+                for (int c = 0; c < pass.classes.per[a]; ++c) {
+                    const AxisTaps& all = pass.classes.axis[a][c].taps;
+                    const AxisTaps taps = pass.classes.count > 1 ? all : group_taps(all, pass.tap_groups[a], k.group[a]);
+                    if (taps.count == 0) continue;
+                    const TileAxis ta = tile_axis(taps, g.source_step[a]);
+                    if (!any) t.axis[a] = ta;
+                    else t.axis[a].low = least(t.axis[a].low, ta.low);
+                    any = true;
+                }
+                if (!any) t.axis[a] = TileAxis{g.source_step[a], 0, 0, 1, 0, 1};
+            }
+            int* to = offsets;
+            for (int c = 0; c < pass.classes.count; ++c) {
+                AxisTaps taps[3];
+                class_taps(pass, k, c, taps);
+                const index_t n = tap_count(taps);
+                if (n == 0) continue;
+                tap_offsets(t, taps, to);
+                for (index_t r = 1; r < depth; ++r)
+                    for (index_t i = 0; i < n; ++i) to[r * n + i] = to[i] + int(r * t.channel);
+                to += n * depth;
+            }
+        }
+        AxisTaps depth_taps[3];
+        class_taps(pass, k, 0, depth_taps);
+        fill_tile(run.source, g.source_extent, t, box, group * g.depth + k.begin, depth,
+                  pass.classes.per[0] == 1 ? &depth_taps[0] : nullptr, tile, &report);
+
+        const int* offset = offsets;
+        for (int c = 0; c < pass.classes.count; ++c) {
+            AxisTaps taps[3];
+            class_taps(pass, k, c, taps);
+            const index_t length = depth * tap_count(taps);
+            float* acc = accumulators + c * c_class;
+            if (length == 0) {
+                if (kb == 0) zero(acc + first_row * columns, (last_row - first_row) * columns);
+                continue;
+            }
+            if (!pass.direct)
+                pack_panels(tile, offset, length, pixels, count, columns, eights, panel, panels_packed);
+            const index_t at_once = most(4 * pass.panel_rows, 45000 / length / pass.panel_rows * pass.panel_rows);
+            for (index_t row = first_row; row < last_row; row += at_once) {
+                const index_t stop = least(last_row, row + at_once);
+                const float* weights;
+                if (pass.shared_weights) {
+                    weights = run.packed + (chunk - run.first_chunk) * pass.chunk_rows * pass.reduction +
+                              before * chunk_rows + row * length;
+                } else {
+                    // One class only: merged classes always fit the shared memory or are not merged.
+                    weights_finite &= pack_weights(run, group, chunk_begin + row, stop - row, k, local);
+                    weights = local;
+                }
+                for (index_t i = 0; i < columns; i += panel) {
+                    const float* b = pass.direct ? tile + pixels[i / panel] : panels_packed + i * length;
+                    for (index_t m = row; m < stop; m += pass.panel_rows) {
+                        const index_t height = least(pass.panel_rows, stop - m);
+                        run.kernel[pass.direct][height](length, weights + (m - row) * length, b, offset,
+                                                        acc + m * columns + i, columns, kb > 0);
+                    }
+                }
+            }
+            before += length;
+            offset += length;
+        }
+    }
+    if (report.padded) raise_flag(&run.padding_met);
+    if (!weights_finite) raise_flag(&run.weight_broken);
+    write_block(run, box, group, chunk_begin + first_row, last_row - first_row, accumulators + first_row * columns,
+                columns, c_class, unit_columns, pass.direct ? t.pitch : cells, line);
+}
+
+static int run_pass(const Gather& g, const GatherPass& pass, int threads) {
+    GatherRun run{g, pass, make_source(*g.source), make_source(*g.weight), make_target(*g.target)};
+    for (int rows = 1; rows <= 6; ++rows) {
+        run.kernel[0][rows] = gather_kernel_for<false>(rows, pass.panel_vectors);
+        run.kernel[1][rows] = gather_kernel_for<true>(rows, pass.panel_vectors);
+    }
+    const index_t all_chunks = pass.chunks * g.groups;
+    if (pass.shared_weights) {
+        run.packed = (float*)shared_scratch(pass.shared_bytes);
+        if (run.packed == nullptr) return CG_OUT_OF_MEMORY;
+    }
+    for (run.first_chunk = 0; run.first_chunk < all_chunks; run.first_chunk += pass.chunks_at_once) {
+        const index_t chunks = least(pass.chunks_at_once, all_chunks - run.first_chunk);
+        if (pass.shared_weights) {
+            const index_t k_blocks = run.k_blocks();
+            auto pack = [&](index_t task, char*) {
+                const index_t chunk = run.first_chunk + task / k_blocks, kb = task % k_blocks;
+                const index_t begin = chunk % pass.chunks * pass.chunk_rows;
+                const index_t rows = least(g.rows - begin, pass.chunk_rows);
+                float* to = run.packed + (chunk - run.first_chunk) * pass.chunk_rows * pass.reduction +
+                            packed_before(run, kb) * rows;
+                if (!pack_weights(run, chunk / pass.chunks, begin, rows, k_block(run, kb), to))
+                    raise_flag(&run.weight_broken);
+            };
+            const int status = in_parallel(threads, chunks * k_blocks, 0, pack);
+            if (status != CG_OK) return status;
+        }
+        auto compute = [&](index_t task, char* scratch) {
+            const index_t split = task % pass.row_splits, rest = task / pass.row_splits;
+            gather_task(run, run.first_chunk + rest / pass.blocks.total, rest % pass.blocks.total, split, scratch);
+        };
+        const int status = in_parallel(threads, chunks * pass.blocks.total * pass.row_splits, pass.task_bytes, compute);
+        if (status != CG_OK) return status;
+    }
+    return is_raised(&run.weight_broken) && is_raised(&run.padding_met) ? int(STATUS_REDO_PLAIN) : int(CG_OK);
+}

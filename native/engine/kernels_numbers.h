@@ -1,0 +1,288 @@
+// From stored elements to float32 and back, in rows, planes and transposes; any strides.
+#pragma once
+
+// Sum of x*0 over what was read: zero until an inf or NaN passes, NaN from then on.
+struct FiniteCheck {
+    v8 trace = v8{};
+    INLINE void see(v8 v) { trace = fma8(v, v8{}, trace); }
+    INLINE void see(float v) { trace[0] = trace[0] + v * 0.0f; }
+    INLINE bool broken() const {
+        const i8 odd = trace != trace;
+        bool any = false;
+        for (int i = 0; i < 8; ++i) any |= odd[i] != 0;
+        return any;
+    }
+};
+
+template <int KIND> struct Loader {
+    const char* data;
+    const float* table;
+    int dtype, cast;
+
+    INLINE float one(index_t i) const {
+        if (KIND == LOAD_F32) return ((const float*)data)[i];
+        if (KIND == LOAD_F64) return float(((const double*)data)[i]);
+        if (KIND == LOAD_BYTE) return table[((const uint8_t*)data)[i]];
+        if (KIND == LOAD_ANY) return float(round_to(cast, load_as_double(data, i, dtype)));
+        if (KIND == LOAD_BF16) {
+            const uint32_t bits = uint32_t(((const uint16_t*)data)[i]) << 16;
+            float v;
+            __builtin_memcpy(&v, &bits, 4);
+            return v;
+        }
+        alignas(32) uint16_t half[8] = {};
+        if (KIND == LOAD_F16) {
+            half[0] = ((const uint16_t*)data)[i];
+            return from_half8(half)[0];
+        }
+        const v8 v = broadcast8(((const float*)data)[i]);
+        return narrowed(v)[0];
+    }
+    INLINE v8 narrowed(v8 v) const {
+        if (KIND == LOAD_HF32_11) return shorten8<12>(v);
+        if (KIND == LOAD_HF32_10) return shorten8<13>(v);
+        if (KIND == LOAD_F32_AS_BF16) return (v8)(bfloat_bits(v) << 16);
+        if (KIND == LOAD_F32_AS_F16) {
+            alignas(32) uint16_t half[8];
+            to_half8(half, v);
+            return from_half8(half);
+        }
+        return v;
+    }
+    INLINE v8 eight(index_t i) const {
+        if (KIND == LOAD_F16) return from_half8((const uint16_t*)data + i);
+        if (KIND == LOAD_BF16) return from_bfloat8((const uint16_t*)data + i);
+        if (KIND == LOAD_F32 || KIND == LOAD_HF32_11 || KIND == LOAD_HF32_10 || KIND == LOAD_F32_AS_F16 ||
+            KIND == LOAD_F32_AS_BF16)
+            return narrowed(load8((const float*)data + i));
+        v8 v;
+        UNROLL for (int j = 0; j < 8; ++j) v[j] = one(i + j);
+        return v;
+    }
+};
+
+// A tensor with its conversions chosen.
+struct Source {
+    const cg_tensor* tensor;
+    const float* table;
+    int kind;
+    // to[r*to_row + c] = element(at + r*row + c*column); says whether all values were finite
+    bool (*rows)(const Source&, index_t at, index_t rows, index_t row, index_t columns, index_t column, float* to,
+                 index_t to_row);
+    // to[c*to_row + r] = element(at + r*row + c): the unit-stride axis of the source becomes the slow one
+    bool (*transposed)(const Source&, index_t at, index_t rows, index_t row, index_t columns, float* to,
+                       index_t to_row);
+    float (*one)(const Source&, index_t at);
+};
+
+template <int KIND> static INLINE Loader<KIND> loader(const Source& s) {
+    return Loader<KIND>{(const char*)s.tensor->data, s.table, s.tensor->dtype, s.tensor->cast};
+}
+
+template <int KIND>
+static bool load_rows(const Source& s, index_t at, index_t rows, index_t row, index_t columns, index_t column,
+                      float* to, index_t to_row) {
+    const Loader<KIND> from = loader<KIND>(s);
+    FiniteCheck check;
+    if (rows > 1 && column == 1 && row == columns && to_row == columns) {  // one run
+        columns *= rows;
+        rows = 1;
+    }
+    for (index_t r = 0; r < rows; ++r, at += row, to += to_row) {
+        index_t c = 0;
+        if (column == 1) {
+            for (; c + 8 <= columns; c += 8) {
+                const v8 v = from.eight(at + c);
+                check.see(v);
+                store8(to + c, v);
+            }
+            if (c < columns && columns >= 8) {  // overlap the last vector instead of a scalar tail
+                const v8 v = from.eight(at + columns - 8);
+                check.see(v);
+                store8(to + columns - 8, v);
+                continue;
+            }
+        } else if (column == 2) {
+            for (; c + 9 <= columns; c += 8) {  // 9: the second load may not pass the last element
+                const v8 low = from.eight(at + 2 * c), high = from.eight(at + 2 * c + 8);
+                const v8 v = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14);
+                check.see(v);
+                store8(to + c, v);
+            }
+        }
+        for (; c < columns; ++c) {
+            const float v = from.one(at + c * column);
+            check.see(v);
+            to[c] = v;
+        }
+    }
+    return !check.broken();
+}
+
+template <int KIND>
+static bool load_transposed(const Source& s, index_t at, index_t rows, index_t row, index_t columns, float* to,
+                            index_t to_row) {
+    const Loader<KIND> from = loader<KIND>(s);
+    FiniteCheck check;
+    index_t r = 0;
+    for (; r + 8 <= rows; r += 8) {
+        index_t c = 0;
+        for (; c + 8 <= columns; c += 8) {
+            v8 v[8];
+            UNROLL for (int k = 0; k < 8; ++k) {
+                v[k] = from.eight(at + (r + k) * row + c);
+                check.see(v[k]);
+            }
+            transpose8(v);
+            UNROLL for (int k = 0; k < 8; ++k) store8(to + (c + k) * to_row + r, v[k]);
+        }
+        for (; c < columns; ++c)
+            for (int k = 0; k < 8; ++k) {
+                const float v = from.one(at + (r + k) * row + c);
+                check.see(v);
+                to[c * to_row + r + k] = v;
+            }
+    }
+    for (; r < rows; ++r)
+        for (index_t c = 0; c < columns; ++c) {
+            const float v = from.one(at + r * row + c);
+            check.see(v);
+            to[c * to_row + r] = v;
+        }
+    return !check.broken();
+}
+
+template <int KIND> static float load_one(const Source& s, index_t at) { return loader<KIND>(s).one(at); }
+
+template <int KIND> static void choose_loads(Source* s) {
+    s->rows = load_rows<KIND>;
+    s->transposed = load_transposed<KIND>;
+    s->one = load_one<KIND>;
+}
+
+static Source make_source(const cg_tensor& t) {
+    Source s;
+    s.tensor = &t;
+    s.table = byte_values(t.dtype);
+    s.kind = load_kind(t);
+    switch (s.kind) {
+    case LOAD_F32: choose_loads<LOAD_F32>(&s); break;
+    case LOAD_F16: choose_loads<LOAD_F16>(&s); break;
+    case LOAD_BF16: choose_loads<LOAD_BF16>(&s); break;
+    case LOAD_HF32_11: choose_loads<LOAD_HF32_11>(&s); break;
+    case LOAD_HF32_10: choose_loads<LOAD_HF32_10>(&s); break;
+    case LOAD_F32_AS_F16: choose_loads<LOAD_F32_AS_F16>(&s); break;
+    case LOAD_F32_AS_BF16: choose_loads<LOAD_F32_AS_BF16>(&s); break;
+    case LOAD_BYTE: choose_loads<LOAD_BYTE>(&s); break;
+    case LOAD_F64: choose_loads<LOAD_F64>(&s); break;
+    default: choose_loads<LOAD_ANY>(&s); break;
+    }
+    return s;
+}
+
+// ---- results ---------------------------------------------------------------------------------------------------
+
+template <int KIND> struct Storer {
+    char* data;
+    const uint8_t* codes;
+    int dtype, cast;
+
+    INLINE void one(index_t i, float v) const {
+        if (KIND == STORE_F32) ((float*)data)[i] = v;
+        else if (KIND == STORE_F64) ((double*)data)[i] = v;
+        else if (KIND == STORE_BYTE) {
+            uint32_t bits;
+            __builtin_memcpy(&bits, &v, 4);
+            ((uint8_t*)data)[i] = codes[bits >> 16 | ((bits & 0xffffu) != 0)];
+        } else if (KIND == STORE_BF16) {
+            ((uint16_t*)data)[i] = uint16_t(bfloat_bits(broadcast8(v))[0]);
+        } else if (KIND == STORE_F16) {
+            alignas(32) uint16_t half[8];
+            to_half8(half, broadcast8(v));
+            ((uint16_t*)data)[i] = half[0];
+        } else {
+            store_from_double(data, i, dtype, round_to(cast, v));
+        }
+    }
+    INLINE void eight(index_t i, v8 v) const {
+        if (KIND == STORE_F32) store8((float*)data + i, v);
+        else if (KIND == STORE_F16) to_half8((uint16_t*)data + i, v);
+        else if (KIND == STORE_BF16) to_bfloat8((uint16_t*)data + i, v);
+        else
+            UNROLL for (int j = 0; j < 8; ++j) one(i + j, v[j]);
+    }
+};
+
+struct Target {
+    const cg_tensor* tensor;
+    const uint8_t* codes;
+    int kind;
+    // element(at + r*row + c*column) = from[r*from_row + c]
+    void (*rows)(const Target&, index_t at, index_t rows, index_t row, index_t columns, index_t column,
+                 const float* from, index_t from_row);
+    // element(at + c*column + r) = from[r*from_row + c]: rows become the unit-stride axis
+    void (*transposed)(const Target&, index_t at, index_t rows, index_t columns, index_t column, const float* from,
+                       index_t from_row);
+};
+
+template <int KIND> static INLINE Storer<KIND> storer(const Target& t) {
+    return Storer<KIND>{(char*)t.tensor->data, t.codes, t.tensor->dtype, t.tensor->cast};
+}
+
+template <int KIND>
+static void store_rows(const Target& t, index_t at, index_t rows, index_t row, index_t columns, index_t column,
+                       const float* from, index_t from_row) {
+    const Storer<KIND> to = storer<KIND>(t);
+    for (index_t r = 0; r < rows; ++r, at += row, from += from_row) {
+        index_t c = 0;
+        if (column == 1) {
+            for (; c + 8 <= columns; c += 8) to.eight(at + c, load8(from + c));
+            if (c < columns && columns >= 8) {
+                to.eight(at + columns - 8, load8(from + columns - 8));
+                continue;
+            }
+        }
+        for (; c < columns; ++c) to.one(at + c * column, from[c]);
+    }
+}
+
+template <int KIND>
+static void store_transposed(const Target& t, index_t at, index_t rows, index_t columns, index_t column,
+                             const float* from, index_t from_row) {
+    const Storer<KIND> to = storer<KIND>(t);
+    index_t c = 0;
+    for (; c + 8 <= columns; c += 8) {
+        index_t r = 0;
+        for (; r + 8 <= rows; r += 8) {
+            v8 v[8];
+            UNROLL for (int k = 0; k < 8; ++k) v[k] = load8(from + (r + k) * from_row + c);
+            transpose8(v);
+            UNROLL for (int k = 0; k < 8; ++k) to.eight(at + (c + k) * column + r, v[k]);
+        }
+        for (; r < rows; ++r)
+            for (int k = 0; k < 8; ++k) to.one(at + (c + k) * column + r, from[r * from_row + c + k]);
+    }
+    for (; c < columns; ++c)
+        for (index_t r = 0; r < rows; ++r) to.one(at + c * column + r, from[r * from_row + c]);
+}
+
+template <int KIND> static void choose_stores(Target* t) {
+    t->rows = store_rows<KIND>;
+    t->transposed = store_transposed<KIND>;
+}
+
+static Target make_target(const cg_tensor& tensor) {
+    Target t;
+    t.tensor = &tensor;
+    t.codes = byte_codes(tensor.dtype);
+    t.kind = store_kind(tensor);
+    switch (t.kind) {
+    case STORE_F32: choose_stores<STORE_F32>(&t); break;
+    case STORE_F16: choose_stores<STORE_F16>(&t); break;
+    case STORE_BF16: choose_stores<STORE_BF16>(&t); break;
+    case STORE_BYTE: choose_stores<STORE_BYTE>(&t); break;
+    case STORE_F64: choose_stores<STORE_F64>(&t); break;
+    default: choose_stores<STORE_ANY>(&t); break;
+    }
+    return t;
+}

@@ -1,0 +1,289 @@
+// The law as plain loops, in float32 or float64: tiny problems, float64, and whatever holds an inf or NaN that must
+// not meet a padding zero (0 * inf would be a NaN the law does not know). Only tied cells are ever multiplied.
+#pragma once
+
+template <class T> static INLINE T element(const Source& s, index_t at);
+template <> INLINE float element<float>(const Source& s, index_t at) { return s.one(s, at); }
+template <> INLINE double element<double>(const Source& s, index_t at) {
+    return round_to(s.tensor->cast, load_as_double(s.tensor->data, at, s.tensor->dtype));
+}
+
+static INLINE void load_line(const Source& s, index_t at, index_t count, index_t step, float* to) {
+    s.rows(s, at, 1, 0, count, step, to, 0);
+}
+static INLINE void load_line(const Source& s, index_t at, index_t count, index_t step, double* to) {
+    if (s.tensor->dtype == CG_FLOAT64 && s.tensor->cast == CG_FLOAT64)
+        for (index_t i = 0; i < count; ++i) to[i] = ((const double*)s.tensor->data)[at + i * step];
+    else
+        for (index_t i = 0; i < count; ++i) to[i] = element<double>(s, at + i * step);
+}
+static INLINE void store_line(const Target& t, index_t at, index_t count, index_t step, const float* from) {
+    t.rows(t, at, 1, 0, count, step, from, 0);
+}
+static INLINE void store_line(const Target& t, index_t at, index_t count, index_t step, const double* from) {
+    for (index_t i = 0; i < count; ++i)
+        store_from_double(t.tensor->data, at + i * step, t.tensor->dtype, round_to(t.tensor->cast, from[i]));
+}
+
+// The range of coarse cells o of one axis with 0 <= o*stride + shift < fine.
+struct Tied {
+    index_t begin, end;
+};
+static INLINE Tied tied_cells(index_t coarse, index_t fine, index_t stride, index_t shift) {
+    Tied t;
+    t.begin = shift >= 0 ? 0 : least(coarse, stride == 1 ? -shift : ceil_div(-shift, stride));
+    t.end = shift >= fine ? 0 : least(coarse, stride == 1 ? fine - shift : ceil_div(fine - shift, stride));
+    if (t.end < t.begin) t.end = t.begin;
+    return t;
+}
+
+// Along one axis: the source cell tap k ties to output cell `out`, or -1.
+static INLINE index_t tied_source(const cg_problem& p, bool to_fine, int axis, index_t out, index_t k) {
+    if (!to_fine) {
+        const index_t i = out * p.stride[axis] - p.pad[axis] + k * p.dilation[axis];
+        return i >= 0 && i < p.fine[axis] ? i : -1;
+    }
+    const index_t distance = out + p.pad[axis] - k * p.dilation[axis];
+    if (distance < 0) return -1;
+    const index_t o = p.stride[axis] == 1 ? distance : distance / p.stride[axis];
+    return o < p.coarse[axis] && o * p.stride[axis] == distance ? o : -1;
+}
+
+template <class T> static INLINE void multiply_add(T* to, index_t to_step, const T* from, index_t from_step,
+                                                   index_t count, T factor) {
+    if (to_step == 1 && from_step == 1)
+        for (index_t i = 0; i < count; ++i) to[i] = fma1(factor, from[i], to[i]);
+    else
+        for (index_t i = 0; i < count; ++i) to[i * to_step] = fma1(factor, from[i * from_step], to[i * to_step]);
+}
+
+enum { PLAIN_ROWS = 8, PLAIN_COLUMNS = 2048 };  // output channels and columns a task sums at a time
+
+static size_t plain_gather_bytes(const cg_problem& p, bool to_fine, size_t element) {
+    const index_t columns = least(to_fine ? p.fine[2] : p.coarse[2], PLAIN_COLUMNS);
+    return size_t((PLAIN_ROWS + 1) * columns + 64) * element;
+}
+
+// One task: PLAIN_ROWS output channels of one output line.
+template <class T> static int plain_gather(const cg_problem& p, bool to_fine, int threads) {
+    const Gather g = make_gather(p, to_fine);
+    const Source source = make_source(*g.source), weight = make_source(*g.weight);
+    const Target target = make_target(*g.target);
+    const index_t row_parts = ceil_div(g.rows, PLAIN_ROWS);
+    const index_t column_parts = ceil_div(g.out[2], PLAIN_COLUMNS);
+    const index_t* ss = g.source->stride;
+    const index_t* ts = g.target->stride;
+    auto body = [&](index_t task, char* scratch) {
+        const index_t x0 = task % column_parts * PLAIN_COLUMNS;
+        task /= column_parts;
+        const index_t columns = least(PLAIN_COLUMNS, g.out[2] - x0);
+        const index_t m0 = task % row_parts * PLAIN_ROWS;
+        task /= row_parts;
+        const index_t rows = least(PLAIN_ROWS, g.rows - m0);
+        const index_t group = task % g.groups;
+        task /= g.groups;
+        const index_t y = task % g.out[1], z = task / g.out[1] % g.out[0], n = task / g.out[1] / g.out[0];
+        T* sums = (T*)scratch;
+        T* line = sums + rows * columns;
+        for (index_t i = 0; i < rows * columns; ++i) sums[i] = 0;
+        for (index_t r = 0; r < g.depth; ++r)
+            for (index_t kz = 0; kz < p.window[0]; ++kz) {
+                const index_t sz = tied_source(p, to_fine, 0, z, kz);
+                if (sz < 0) continue;
+                for (index_t ky = 0; ky < p.window[1]; ++ky) {
+                    const index_t sy = tied_source(p, to_fine, 1, y, ky);
+                    if (sy < 0) continue;
+                    const index_t at = n * ss[0] + (group * g.depth + r) * ss[1] + sz * ss[2] + sy * ss[3];
+                    const index_t w = group * g.weight_group + m0 * g.weight_row + r * g.weight_depth +
+                                      kz * g.weight_tap[0] + ky * g.weight_tap[1];
+                    for (index_t kx = 0; kx < p.window[2]; ++kx) {
+                        // Columns of this part: fine x = o*stride + shift, o in the tied range.
+                        const index_t stride = p.stride[2], shift = kx * p.dilation[2] - p.pad[2];
+                        Tied o = tied_cells(p.coarse[2], p.fine[2], stride, shift);
+                        if (to_fine) {
+                            const Tied part = tied_cells(p.coarse[2], columns, stride, shift - x0);
+                            o.begin = most(o.begin, part.begin);
+                            o.end = least(o.end, part.end);
+                        } else {
+                            o.begin = most(o.begin, x0);
+                            o.end = least(o.end, x0 + columns);
+                        }
+                        const index_t count = o.end - o.begin;
+                        if (count <= 0) continue;
+                        const index_t from = to_fine ? o.begin : o.begin * stride + shift;
+                        const index_t first = to_fine ? o.begin * stride + shift - x0 : o.begin - x0;
+                        load_line(source, at + from * ss[4], count, (to_fine ? 1 : stride) * ss[4], line);
+                        for (index_t m = 0; m < rows; ++m)
+                            multiply_add(sums + m * columns + first, to_fine ? stride : index_t(1), line, index_t(1),
+                                         count, element<T>(weight, w + m * g.weight_row + kx * g.weight_tap[2]));
+                    }
+                }
+            }
+        for (index_t m = 0; m < rows; ++m)
+            store_line(target, n * ts[0] + (group * g.rows + m0 + m) * ts[1] + z * ts[2] + y * ts[3] + x0 * ts[4],
+                       columns, ts[4], sums + m * columns);
+    };
+    const index_t tasks = g.batch * g.out[0] * g.out[1] * g.groups * row_parts * column_parts;
+    return in_parallel(threads, tasks, plain_gather_bytes(p, to_fine, sizeof(T)), body);
+}
+
+// One task: the taps of one window line for one (coarse, fine) channel pair. Sums over pixels in float64.
+template <class T> static int plain_weight(const cg_problem& p, int threads) {
+    const Source fine = make_source(p.fine_operand), coarse = make_source(p.coarse_operand);
+    const Target target = make_target(p.to_weight);
+    const index_t *fs = p.fine_operand.stride, *cs = p.coarse_operand.stride, *ws = p.to_weight.stride;
+    auto body = [&](index_t task, char* scratch) {
+        T* x = (T*)scratch;
+        T* y = x + PLAIN_COLUMNS;
+        const index_t ky = task % p.window[1];
+        task /= p.window[1];
+        const index_t kz = task % p.window[0];
+        task /= p.window[0];
+        const index_t f = task % p.fine_channels, c = task / p.fine_channels;  // c counts over all groups
+        const index_t group = c / p.coarse_channels;
+        const Tied oz = tied_cells(p.coarse[0], p.fine[0], p.stride[0], kz * p.dilation[0] - p.pad[0]);
+        const Tied oy = tied_cells(p.coarse[1], p.fine[1], p.stride[1], ky * p.dilation[1] - p.pad[1]);
+        for (index_t kx = 0; kx < p.window[2]; ++kx) {
+            const index_t shift = kx * p.dilation[2] - p.pad[2];
+            const Tied ox = tied_cells(p.coarse[2], p.fine[2], p.stride[2], shift);
+            double sum = 0;
+            for (index_t n = 0; n < p.batch; ++n)
+                for (index_t z = oz.begin; z < oz.end; ++z)
+                    for (index_t r = oy.begin; r < oy.end; ++r) {
+                        const index_t iz = z * p.stride[0] - p.pad[0] + kz * p.dilation[0];
+                        const index_t iy = r * p.stride[1] - p.pad[1] + ky * p.dilation[1];
+                        for (index_t begin = ox.begin; begin < ox.end; begin += PLAIN_COLUMNS) {
+                            const index_t count = least(PLAIN_COLUMNS, ox.end - begin);
+                            load_line(fine, n * fs[0] + (group * p.fine_channels + f) * fs[1] + iz * fs[2] +
+                                                iy * fs[3] + (begin * p.stride[2] + shift) * fs[4],
+                                      count, p.stride[2] * fs[4], x);
+                            load_line(coarse, n * cs[0] + c * cs[1] + z * cs[2] + r * cs[3] + begin * cs[4], count,
+                                      cs[4], y);
+                            double part[4] = {0, 0, 0, 0};
+                            index_t i = 0;
+                            for (; i + 4 <= count; i += 4)
+                                UNROLL for (int j = 0; j < 4; ++j)
+                                    part[j] = fma1(double(x[i + j]), double(y[i + j]), part[j]);
+                            for (; i < count; ++i) part[0] = fma1(double(x[i]), double(y[i]), part[0]);
+                            sum += (part[0] + part[2]) + (part[1] + part[3]);
+                        }
+                    }
+            const T rounded = T(sum);
+            store_line(target, c * ws[0] + f * ws[1] + kz * ws[2] + ky * ws[3] + kx * ws[4], 1, 1, &rounded);
+        }
+    };
+    const index_t tasks = p.groups * p.coarse_channels * p.fine_channels * p.window[0] * p.window[1];
+    return in_parallel(threads, tasks, 2 * PLAIN_COLUMNS * sizeof(T), body);
+}
+
+// ---- bias ------------------------------------------------------------------------------------------------------
+
+// Sums of the values as stored (no operand cast), in float64: lines in order, eight lanes per line, in at most
+// BIAS_PARTS runs whose cut depends on the sizes only.
+enum { BIAS_PARTS = 16 };
+
+template <int KIND> static double line_sum(const Source& s, index_t at, index_t count, index_t step) {
+    const Loader<KIND> from = loader<KIND>(s);
+    double total = 0;
+    index_t i = 0;
+    if (step == 1 && count >= 8) {
+        d4 low = d4{}, high = d4{};
+        for (; i + 8 <= count; i += 8) {
+            const v8 v = from.eight(at + i);
+            typedef float f4 __attribute__((vector_size(16)));
+            const f4 a = __builtin_shufflevector(v, v, 0, 1, 2, 3), b = __builtin_shufflevector(v, v, 4, 5, 6, 7);
+            low += __builtin_convertvector(a, d4);
+            high += __builtin_convertvector(b, d4);
+        }
+        low += high;
+        total = (low[0] + low[2]) + (low[1] + low[3]);
+    }
+    for (; i < count; ++i) total += from.one(at + i * step);
+    return total;
+}
+
+static double line_sum_any(const Source& s, index_t at, index_t count, index_t step) {
+    switch (s.kind) {
+    case LOAD_F32: return line_sum<LOAD_F32>(s, at, count, step);
+    case LOAD_F16: return line_sum<LOAD_F16>(s, at, count, step);
+    case LOAD_BF16: return line_sum<LOAD_BF16>(s, at, count, step);
+    case LOAD_BYTE: return line_sum<LOAD_BYTE>(s, at, count, step);
+    default: break;
+    }
+    double total = 0;
+    for (index_t i = 0; i < count; ++i) total += load_as_double(s.tensor->data, at + i * step, s.tensor->dtype);
+    return total;
+}
+
+struct BiasPlan {
+    const index_t* extent;
+    index_t channels, block, blocks, length, lines, parts, range;
+    bool across, joined;
+    size_t shared_bytes, task_bytes;
+};
+
+static BiasPlan plan_bias(const cg_problem& p) {
+    BiasPlan b;
+    const cg_tensor& t = p.bias_source == 0 ? p.coarse_operand : p.fine_operand;
+    b.extent = p.bias_source == 0 ? p.coarse : p.fine;
+    b.channels = p.groups * (p.bias_source == 0 ? p.coarse_channels : p.fine_channels);
+    b.across = t.stride[1] == 1 && t.stride[4] != 1 && t.dtype != CG_FLOAT64;
+    b.block = b.across ? 64 : 1;  // channels a task sums
+    b.blocks = ceil_div(b.channels, b.block);
+    b.joined = t.stride[3] == b.extent[2] * t.stride[4] && !b.across;  // a plane is one line
+    b.length = b.joined ? b.extent[1] * b.extent[2] : b.extent[2];
+    b.lines = p.batch * b.extent[0] * (b.joined ? 1 : b.extent[1]);
+    b.parts = most(1, least(BIAS_PARTS, least(b.lines, b.lines * b.length / 4096)));
+    // Partial sums of a range of channels at a time keep the shared memory bounded.
+    b.range = least(b.blocks, most(1, (128 << 10) / (b.parts * b.block)));
+    b.shared_bytes = size_t(b.parts * b.range * b.block) * 8 + 64;
+    b.task_bytes = 16 * 64 * 4 + 64;
+    return b;
+}
+
+static int run_bias(const cg_problem& p, int threads) {
+    cg_tensor stored = p.bias_source == 0 ? p.coarse_operand : p.fine_operand;
+    stored.cast = stored.dtype;
+    const Source s = make_source(stored);
+    const index_t* st = stored.stride;
+    const BiasPlan plan = plan_bias(p);
+    const index_t *extent = plan.extent, block = plan.block, channels = plan.channels, length = plan.length;
+    const index_t parts = plan.parts, range = plan.range, blocks = plan.blocks, all_lines = plan.lines;
+    const bool across = plan.across, joined = plan.joined;
+    double* partial = (double*)shared_scratch(plan.shared_bytes);
+    if (partial == nullptr) return CG_OUT_OF_MEMORY;
+    for (index_t first = 0; first < blocks; first += range) {
+        const index_t now = least(range, blocks - first);
+        auto sum = [&](index_t task, char* scratch) {
+            const index_t part = task / now, b = first + task % now;
+            const index_t c0 = b * block, have = least(block, channels - c0);
+            double* out = partial + (part * range + task % now) * block;
+            for (index_t c = 0; c < have; ++c) out[c] = 0;
+            float* values = (float*)scratch;
+            for (index_t i = all_lines * part / parts; i < all_lines * (part + 1) / parts; ++i) {
+                const index_t row = joined ? 0 : i % extent[1], rest = joined ? i : i / extent[1];
+                const index_t at = rest / extent[0] * st[0] + c0 * st[1] + rest % extent[0] * st[2] + row * st[3];
+                if (!across) {
+                    out[0] += line_sum_any(s, at, length, st[4]);
+                    continue;
+                }
+                for (index_t x = 0; x < length; x += 16) {
+                    const index_t pixels = least(16, length - x);
+                    s.rows(s, at + x * st[4], pixels, st[4], have, 1, values, block);
+                    for (index_t q = 0; q < pixels; ++q)
+                        for (index_t c = 0; c < have; ++c) out[c] += values[q * block + c];
+                }
+            }
+        };
+        const int status = in_parallel(threads, parts * now, plan.task_bytes, sum);
+        if (status != CG_OK) return status;
+        for (index_t i = 0; i < now * block && first * block + i < channels; ++i) {
+            double total = partial[i];
+            for (index_t part = 1; part < parts; ++part) total += partial[part * range * block + i];
+            // Rounded once to the cast; a float32 accumulator would round earlier.
+            store_from_double(p.bias.data, (first * block + i) * p.bias.stride[1], p.bias.dtype,
+                              round_to(p.bias.cast, total));
+        }
+    }
+    return CG_OK;
+}

@@ -1,0 +1,143 @@
+// A block of source pixels copied once into zero-padded float32: after this no loop checks a bound or a dtype.
+#pragma once
+
+struct Scratch {  // carves what the plan counted, in the plan's order
+    char* at;
+    template <class T> INLINE T* take(index_t count) {
+        T* p = (T*)at;
+        at += ((count + 31) / 32 * 32 + 32) * 4;
+        return p;
+    }
+};
+
+template <class F> static int in_parallel(int threads, index_t tasks, size_t bytes, F& body) {
+    return run_tasks(threads, tasks, bytes, [](void* f, index_t task, char* scratch) { (*(F*)f)(task, scratch); },
+                     &body);
+}
+
+static INLINE index_t least(index_t a, index_t b) { return a < b ? a : b; }
+static INLINE index_t most(index_t a, index_t b) { return a > b ? a : b; }
+static INLINE index_t ceil_div(index_t a, index_t b) { return (a + b - 1) / b; }
+static INLINE index_t floor_div(index_t a, index_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+static INLINE index_t modulo(index_t a, index_t b) { return a - floor_div(a, b) * b; }
+
+static INLINE void raise_flag(int* flag) { __atomic_store_n(flag, 1, __ATOMIC_RELAXED); }
+static INLINE bool is_raised(const int* flag) { return __atomic_load_n(flag, __ATOMIC_RELAXED) != 0; }
+
+// Layout of one channel: [batch][depth slot][depth][row slot][column slot][row][column].
+struct Tile {
+    TileAxis axis[3];
+    index_t cells[3], slots[3];
+    index_t pitch, column_slot, row_slot, plane, depth_slot, unit, channel;
+};
+
+static void shape_tile(const Box& box, const index_t span[3], const index_t slots[3], Tile* t) {
+    for (int a = 0; a < 3; ++a) {
+        t->cells[a] = box.end[a + 1] - box.begin[a + 1] + span[a];
+        t->slots[a] = slots[a];
+    }
+    t->pitch = t->cells[2];
+    t->column_slot = t->cells[1] * t->pitch;
+    t->row_slot = t->slots[2] * t->column_slot;
+    t->plane = t->slots[1] * t->row_slot;
+    t->depth_slot = t->cells[0] * t->plane;
+    t->unit = t->slots[0] * t->depth_slot;
+    t->channel = (box.end[0] - box.begin[0]) * t->unit;
+}
+
+// Where tap number `tap` of an axis finds the source of output cell 0 of the block.
+static INLINE index_t tap_slot(const TileAxis& a, index_t tap) { return a.scale == 1 ? 0 : tap % a.slots; }
+static INLINE index_t tap_cell(const TileAxis& a, const AxisTaps& taps, index_t tap) {
+    return floor_div(taps.first_offset + tap * taps.offset_step, a.scale) - a.low;
+}
+
+// Tile offsets of all taps of a class, in tap order.
+static index_t tap_offsets(const Tile& t, const AxisTaps taps[3], int* to) {
+    index_t n = 0;
+    for (index_t z = 0; z < taps[0].count; ++z)
+        for (index_t y = 0; y < taps[1].count; ++y)
+            for (index_t x = 0; x < taps[2].count; ++x)
+                to[n++] = int(tap_slot(t.axis[0], z) * t.depth_slot + tap_cell(t.axis[0], taps[0], z) * t.plane +
+                              tap_slot(t.axis[1], y) * t.row_slot + tap_slot(t.axis[2], x) * t.column_slot +
+                              tap_cell(t.axis[1], taps[1], y) * t.pitch + tap_cell(t.axis[2], taps[2], x));
+    return n;
+}
+
+struct Range {
+    index_t begin, end, source;  // valid positions; source index of position 0
+};
+
+static INLINE Range valid_range(const Tile& t, int axis, index_t slot, index_t block_begin, index_t extent) {
+    const TileAxis& a = t.axis[axis];
+    const index_t residue = a.scale == 1 ? 0 : modulo(a.first + slot * a.step, a.scale);
+    Range r;
+    r.source = a.scale * (a.low + block_begin) + residue;
+    r.begin = r.source >= 0 ? 0 : least(t.cells[axis], ceil_div(-r.source, a.scale));
+    r.end = extent - 1 < r.source ? 0 : least(t.cells[axis], (extent - 1 - r.source) / a.scale + 1);
+    if (r.end < r.begin) r.end = r.begin;
+    return r;
+}
+
+static INLINE void zero(float* p, index_t count) { __builtin_memset(p, 0, size_t(count) * 4); }
+
+static INLINE void zero_border(float* plane, index_t rows, index_t pitch, const Range& y, const Range& x) {
+    if (y.begin == y.end || x.begin == x.end) return zero(plane, rows * pitch);
+    zero(plane, y.begin * pitch);
+    if (x.begin > 0 || x.end < pitch)
+        for (index_t r = y.begin; r < y.end; ++r) {
+            float* row = plane + r * pitch;
+            for (index_t c = 0; c < x.begin; ++c) row[c] = 0;
+            for (index_t c = x.end; c < pitch; ++c) row[c] = 0;
+        }
+    zero(plane + y.end * pitch, (rows - y.end) * pitch);
+}
+
+struct FillReport {
+    bool finite = true, padded = false;
+};
+
+// Copies channels [channel, channel + channels) of the source cells a block needs. When the block is one output deep
+// and `depth_taps` is given, only the depth planes some tap reads are filled.
+static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, const Box& box, index_t channel,
+                      index_t channels, const AxisTaps* depth_taps, float* to, FillReport* report) {
+    const index_t* stride = s.tensor->stride;
+    const bool across = stride[1] == 1 && stride[4] != 1;  // channels lie side by side: transpose while copying
+    const index_t column = t.axis[2].scale * stride[4], row = t.axis[1].scale * stride[3];
+    const bool by_tap = depth_taps != nullptr && box.end[1] - box.begin[1] == 1;
+    const index_t planes = by_tap ? depth_taps->count : t.slots[0] * t.cells[0];
+    for (index_t n = box.begin[0]; n < box.end[0]; ++n)
+        for (index_t i = 0; i < planes; ++i) {
+            const index_t slot = by_tap ? tap_slot(t.axis[0], i) : i / t.cells[0];
+            const index_t cell = by_tap ? tap_cell(t.axis[0], *depth_taps, i) : i % t.cells[0];
+            const Range z = valid_range(t, 0, slot, box.begin[1], extent[0]);
+            const bool inside = cell >= z.begin && cell < z.end;
+            const index_t depth = z.source + cell * t.axis[0].scale;
+            for (index_t ys = 0; ys < t.slots[1]; ++ys)
+                for (index_t xs = 0; xs < t.slots[2]; ++xs) {
+                    Range y = valid_range(t, 1, ys, box.begin[2], extent[1]);
+                    const Range x = valid_range(t, 2, xs, box.begin[3], extent[2]);
+                    if (!inside) y.end = y.begin;
+                    float* plane = to + (n - box.begin[0]) * t.unit + slot * t.depth_slot + cell * t.plane +
+                                   ys * t.row_slot + xs * t.column_slot;
+                    const bool padded = y.begin > 0 || x.begin > 0 || y.end < t.cells[1] || x.end < t.cells[2];
+                    report->padded |= padded;
+                    const index_t rows = y.end - y.begin, columns = x.end - x.begin;
+                    const index_t at = n * stride[0] + channel * stride[1] + depth * stride[2] +
+                                       (y.source + y.begin * t.axis[1].scale) * stride[3] +
+                                       (x.source + x.begin * t.axis[2].scale) * stride[4];
+                    if (padded)
+                        for (index_t c = 0; c < channels; ++c)
+                            zero_border(plane + c * t.channel, t.cells[1], t.pitch, y, x);
+                    if (rows == 0 || columns == 0) continue;
+                    float* first = plane + y.begin * t.pitch + x.begin;
+                    if (across)
+                        for (index_t r = 0; r < rows; ++r)
+                            report->finite &= s.transposed(s, at + r * row, columns, column, channels,
+                                                           first + r * t.pitch, t.channel);
+                    else
+                        for (index_t c = 0; c < channels; ++c)
+                            report->finite &= s.rows(s, at + c * stride[1], rows, row, columns, column,
+                                                     first + c * t.channel, t.pitch);
+                }
+        }
+}

@@ -1,0 +1,269 @@
+// The weight contraction: C[(f, tap), c] = sum over pixels of fine tile value * coarse value.
+//
+// Fine values are broadcast straight from the tile (row pointer + pixel offset): no im2col, and strides, dilation or
+// three-channel stems are nothing special. Coarse values are packed to [pixel][c].
+#pragma once
+
+template <int MR, int NV>
+static void weight_kernel(index_t pixels, const float* __restrict tile, const int* __restrict row,
+                          const int* __restrict pixel, const float* __restrict coarse, float* __restrict C) {
+    vf c[MR][NV];
+    const float* x[MR];
+    UNROLL for (int i = 0; i < MR; ++i) {
+        x[i] = tile + row[i];
+        UNROLL for (int j = 0; j < NV; ++j) c[i][j] = vf{};
+    }
+    for (index_t k = 0; k < pixels; ++k) {
+        const index_t at = pixel[k];
+        vf y[NV];
+        UNROLL for (int j = 0; j < NV; ++j) y[j] = load(coarse + (k * NV + j) * LANES);
+        UNROLL for (int i = 0; i < MR; ++i) {
+            const vf a = broadcast(x[i][at]);
+            UNROLL for (int j = 0; j < NV; ++j) c[i][j] = fma(a, y[j], c[i][j]);
+        }
+    }
+    UNROLL for (int i = 0; i < MR; ++i)
+        UNROLL for (int j = 0; j < NV; ++j) {
+            float* p = C + (i * NV + j) * LANES;
+            store(p, load(p) + c[i][j]);
+        }
+}
+
+typedef void (*WeightKernel)(index_t, const float*, const int*, const int*, const float*, float*);
+
+static WeightKernel weight_kernel_for(index_t rows, int vectors) {
+#define KERNEL(MR, NV) \
+    if (rows == MR && vectors == NV) return weight_kernel<MR, NV>;
+    KERNEL(1, 1) KERNEL(2, 1) KERNEL(3, 1) KERNEL(4, 1) KERNEL(5, 1) KERNEL(6, 1) KERNEL(7, 1) KERNEL(8, 1)
+    KERNEL(1, 2) KERNEL(2, 2) KERNEL(3, 2) KERNEL(4, 2) KERNEL(5, 2) KERNEL(6, 2)
+#undef KERNEL
+    return nullptr;
+}
+
+// to = panels of [pixel][panel channels], zero beyond `channels`. Says whether all values were finite.
+static bool pack_coarse(const Source& s, const Box& box, index_t channel, index_t channels, index_t panel,
+                        index_t pixels, float* to) {
+    const index_t* st = s.tensor->stride;
+    const index_t cells = box.end[3] - box.begin[3];
+    const bool across = st[1] == 1 && st[4] != 1;
+    bool finite = true;
+    for (index_t c = 0; c < channels; c += panel) {
+        const index_t have = least(panel, channels - c);
+        float* out = to + c * pixels;
+        if (have < panel) zero(out, pixels * panel);
+        const index_t lines = box.end[2] - box.begin[2];
+        for (index_t n = box.begin[0]; n < box.end[0]; ++n)
+            for (index_t d = box.begin[1]; d < box.end[1]; ++d) {
+                const index_t at = n * st[0] + (channel + c) * st[1] + d * st[2] + box.begin[2] * st[3] +
+                                   box.begin[3] * st[4];
+                // Whole contiguous planes are one long row.
+                const bool joined = st[3] == cells * st[4];
+                const index_t runs = joined ? 1 : lines, length = joined ? lines * cells : cells;
+                for (index_t r = 0; r < runs; ++r, out += length * panel) {
+                    const index_t from = at + r * st[3];
+                    if (across || st[4] != 1)
+                        finite &= s.rows(s, from, length, st[4], have, st[1], out, panel);
+                    else
+                        finite &= s.transposed(s, from, have, st[1], length, out, panel);
+                }
+            }
+    }
+    return finite;
+}
+
+struct WeightRun {
+    const cg_problem& p;
+    const WeightPlan& plan;
+    const Source fine, coarse;
+    const Target target;
+    index_t taps, panel;
+    float* partial_sums = nullptr;
+    int coarse_broken = 0, padding_met = 0;
+    WeightKernel kernel[9] = {};
+};
+
+static INLINE void tap_group(const WeightRun& run, index_t number, AxisTaps taps[3]) {
+    for (int a = 2; a >= 0; --a) {
+        taps[a] = group_taps(run.plan.taps[a], run.plan.tap_groups[a], number % run.plan.tap_groups[a]);
+        number /= run.plan.tap_groups[a];
+    }
+}
+
+static index_t taps_before(const WeightRun& run, index_t number) {
+    index_t before = 0;
+    for (index_t i = 0; i < number; ++i) {
+        AxisTaps taps[3];
+        tap_group(run, i, taps);
+        before += tap_count(taps);
+    }
+    return before;
+}
+
+// Rows (f, tap) x one panel of coarse channels, written to the weight tensor.
+static void write_weights(const WeightRun& run, index_t group, const AxisTaps taps[3], index_t fine,
+                          index_t channels, index_t panel_number, const float* sums) {
+    const Target& t = run.target;
+    const index_t* st = t.tensor->stride;
+    const index_t first = panel_number * run.panel;
+    const index_t have = least(run.panel, run.p.coarse_channels - first);
+    const index_t count = tap_count(taps);
+    const index_t base = (group * run.p.coarse_channels + first) * st[0] + fine * st[1];
+    // A dense window is one run of taps; several fine channels too when they follow each other.
+    const bool dense = st[4] == 1 && st[3] == taps[2].count && st[2] == taps[1].count * taps[2].count &&
+                       count == run.taps;
+    const index_t run_channels = dense && st[1] == count ? channels : 1;
+    float line[32 * 64];
+    for (index_t f = 0; f < channels; f += run_channels) {
+        const index_t rows = run_channels * count;
+        for (index_t begin = 0; begin < rows; begin += 64) {
+            const index_t length = least(64, rows - begin);
+            const float* from = sums + (f * count + begin) * run.panel;
+            if (dense) {
+                for (index_t r = 0; r < length; ++r)
+                    for (index_t c = 0; c < have; ++c) line[c * 64 + r] = from[r * run.panel + c];
+                t.rows(t, base + f * st[1] + begin, have, st[0], length, 1, line, 64);
+            } else {
+                for (index_t r = 0; r < length; ++r) {
+                    const index_t tap = begin + r;
+                    const index_t x = tap % taps[2].count, y = tap / taps[2].count % taps[1].count,
+                                  z = tap / (taps[2].count * taps[1].count);
+                    const index_t at = base + f * st[1] + (taps[0].first_tap + z) * st[2] +
+                                       (taps[1].first_tap + y) * st[3] + (taps[2].first_tap + x) * st[4];
+                    t.rows(t, at, 1, 0, have, st[0], from + r * run.panel, 0);
+                }
+            }
+        }
+    }
+}
+
+static void weight_task(WeightRun& run, index_t partial, index_t group, index_t tap_group_number, index_t channel_part,
+                        index_t panel_part, char* scratch) {
+    const WeightPlan& plan = run.plan;
+    const cg_problem& p = run.p;
+    AxisTaps taps[3];
+    tap_group(run, tap_group_number, taps);
+    const index_t count = tap_count(taps);
+    const index_t first_channel = channel_part * plan.channels_per_task;
+    const index_t last_channel = least(p.fine_channels, first_channel + plan.channels_per_task);
+    const index_t first_panel = panel_part * plan.panels_per_task;
+    const index_t last_panel = least(plan.panels, first_panel + plan.panels_per_task);
+
+    Scratch take{scratch};
+    float* tile = take.take<float>(plan.tile_channels * plan.tile_channel + 64);
+    float* coarse = take.take<float>(plan.panel_block * run.panel * plan.block_pixels);
+    int* pixel = take.take<int>(plan.block_pixels);
+    int* row = take.take<int>(plan.tile_channels * plan.most_taps);
+
+    // Sums of this task: [panel][(f, tap)][c], in shared memory when several runs of pixels are added later.
+    float* sums;
+    index_t sums_panel;
+    if (plan.partials > 1) {
+        sums_panel = p.fine_channels * run.taps * run.panel;
+        sums = run.partial_sums + ((partial * p.groups + group) * plan.panels + first_panel) * sums_panel +
+               (p.fine_channels * taps_before(run, tap_group_number) + first_channel * count) * run.panel;
+    } else {
+        sums_panel = (last_channel - first_channel) * count * run.panel;
+        sums = take.take<float>(plan.channels_per_task * plan.most_taps * plan.panels_per_task * run.panel);
+    }
+    for (index_t i = 0; i < last_panel - first_panel; ++i)
+        zero(sums + i * sums_panel, (last_channel - first_channel) * count * run.panel);
+
+    FillReport report;
+    bool coarse_finite = true;
+    const index_t blocks = plan.blocks.total;
+    for (index_t b = blocks * partial / plan.partials; b < blocks * (partial + 1) / plan.partials; ++b) {
+        Box box;
+        block_box(plan.blocks, b, &box);
+        Tile t;
+        shape_tile(box, plan.span, plan.slots, &t);
+        for (int a = 0; a < 3; ++a) t.axis[a] = tile_axis(taps[a], p.stride[a]);
+        index_t pixels = 0;
+        for (index_t n = 0; n < box.end[0] - box.begin[0]; ++n)
+            for (index_t d = 0; d < box.end[1] - box.begin[1]; ++d)
+                for (index_t r = 0; r < box.end[2] - box.begin[2]; ++r)
+                    for (index_t c = 0; c < box.end[3] - box.begin[3]; ++c)
+                        pixel[pixels++] = int(n * t.unit + d * t.plane + r * t.pitch + c);
+        const bool one_tile = last_channel - first_channel <= plan.tile_channels;
+        for (index_t panel = first_panel; panel < last_panel; panel += plan.panel_block) {
+            const index_t panel_end = least(last_panel, panel + plan.panel_block);
+            coarse_finite &= pack_coarse(run.coarse, box, group * p.coarse_channels + panel * run.panel,
+                                         least(p.coarse_channels, panel_end * run.panel) - panel * run.panel,
+                                         run.panel, pixels, coarse);
+            for (index_t f = first_channel; f < last_channel; f += plan.tile_channels) {
+                const index_t channels = least(plan.tile_channels, last_channel - f);
+                if (panel == first_panel || !one_tile)
+                    fill_tile(run.fine, p.fine, t, box, group * p.fine_channels + f, channels, &taps[0], tile, &report);
+                tap_offsets(t, taps, row);
+                for (index_t c = 1; c < channels; ++c)
+                    for (index_t i = 0; i < count; ++i) row[c * count + i] = row[i] + int(c * t.channel);
+                const index_t rows = channels * count;
+                for (index_t q = panel; q < panel_end; ++q)
+                    for (index_t r = 0; r < rows; r += plan.panel_rows) {
+                        const index_t height = least(plan.panel_rows, rows - r);
+                        run.kernel[height](pixels, tile, row + r, pixel, coarse + (q - panel) * run.panel * pixels,
+                                           sums + (q - first_panel) * sums_panel +
+                                               ((f - first_channel) * count + r) * run.panel);
+                    }
+            }
+        }
+    }
+    if (report.padded) raise_flag(&run.padding_met);
+    if (!coarse_finite) raise_flag(&run.coarse_broken);
+    if (plan.partials == 1)
+        for (index_t q = first_panel; q < last_panel; ++q)
+            write_weights(run, group, taps, first_channel, last_channel - first_channel, q,
+                          sums + (q - first_panel) * sums_panel);
+}
+
+// Adds the partial sums in their order and writes the weights.
+static void add_partials(WeightRun& run, index_t group, index_t panel, index_t part, index_t parts) {
+    const WeightPlan& plan = run.plan;
+    const cg_problem& p = run.p;
+    const index_t all = p.fine_channels * run.taps * run.panel;
+    float* first = run.partial_sums + (group * plan.panels + panel) * all;
+    for (index_t number = 0; number < plan.group_count; ++number) {
+        AxisTaps taps[3];
+        tap_group(run, number, taps);
+        const index_t count = tap_count(taps) * run.panel;
+        const index_t begin = p.fine_channels * part / parts, end = p.fine_channels * (part + 1) / parts;
+        float* sums = first + (p.fine_channels * taps_before(run, number)) * run.panel + begin * count;
+        for (index_t i = 0; i < (end - begin) * count; i += LANES) {
+            vf v = load(sums + i);
+            for (index_t s = 1; s < plan.partials; ++s) v += load(sums + s * p.groups * plan.panels * all + i);
+            store(sums + i, v);
+        }
+        write_weights(run, group, taps, begin, end - begin, panel, sums);
+    }
+}
+
+static int run_weight(const cg_problem& p, int threads) {
+    WeightPlan plan;
+    plan_weight(p, LANES, threads, &plan);
+    WeightRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight),
+                  p.window[0] * p.window[1] * p.window[2], index_t(plan.panel_vectors) * LANES};
+    for (int rows = 1; rows <= 8; ++rows) run.kernel[rows] = weight_kernel_for(rows, plan.panel_vectors);
+    if (plan.partials > 1) {
+        run.partial_sums = (float*)shared_scratch(plan.shared_bytes);
+        if (run.partial_sums == nullptr) return CG_OUT_OF_MEMORY;
+    }
+    auto body = [&](index_t task, char* scratch) {
+        const index_t panel_part = task % plan.panel_split;
+        task /= plan.panel_split;
+        const index_t channel_part = task % plan.channel_split;
+        task /= plan.channel_split;
+        const index_t number = task % plan.group_count;
+        task /= plan.group_count;
+        weight_task(run, task / p.groups, task % p.groups, number, channel_part, panel_part, scratch);
+    };
+    const index_t tasks = plan.partials * p.groups * plan.group_count * plan.channel_split * plan.panel_split;
+    int status = in_parallel(threads, tasks, plan.task_bytes, body);
+    if (status == CG_OK && plan.partials > 1) {
+        const index_t parts = least(p.fine_channels, 4);
+        auto add = [&](index_t task, char*) {
+            add_partials(run, task / parts / plan.panels, task / parts % plan.panels, task % parts, parts);
+        };
+        status = in_parallel(threads, p.groups * plan.panels * parts, 0, add);
+    }
+    if (status != CG_OK) return status;
+    return is_raised(&run.coarse_broken) && is_raised(&run.padding_met) ? int(STATUS_REDO_PLAIN) : int(CG_OK);
+}

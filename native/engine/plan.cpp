@@ -1,0 +1,424 @@
+// Where the loops are cut. Sizes only: no data is touched here, and no instruction set is assumed.
+//
+// Two rules keep results independent of the number of threads. What orders a sum (tap groups, channels per K block,
+// runs of pixels of the weight contraction) is computed from the problem alone. What does not (pixel blocks of a
+// gather, chunks of output channels, splits of a task) may follow the number of threads.
+#include "engine.h"
+
+namespace cg {
+namespace {
+
+// Floats. A task holds a tile, a packed block and an output block in a 512 KiB L2 plus some L3.
+const index_t TILE_FLOATS = 64 << 10;
+const index_t ACCUMULATOR_FLOATS = 256 << 10;
+const index_t SHARED_FLOATS = 1 << 20;       // packed weights, or partial weight gradients, of all threads
+const index_t LOCAL_WEIGHT_FLOATS = 45000;   // weights a task walks through per packed block: 180 KB of L2
+const index_t REDUCTION_BLOCK = 240;         // K per block: a panel of 240 x 16 floats stays in L1
+const index_t MOST_TAPS = 512;
+
+index_t least(index_t a, index_t b) { return a < b ? a : b; }
+index_t most(index_t a, index_t b) { return a > b ? a : b; }
+index_t clamp(index_t v, index_t low, index_t high) { return most(low, least(v, high)); }
+index_t ceil_div(index_t a, index_t b) { return (a + b - 1) / b; }
+index_t round_up(index_t a, index_t b) { return ceil_div(a, b) * b; }
+index_t floor_div(index_t a, index_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+index_t gcd(index_t a, index_t b) { return b == 0 ? a : gcd(b, a % b); }
+
+// Cuts `extent` into equal parts of at most `limit`, whole multiples of `multiple` where that is possible.
+index_t even_part(index_t extent, index_t limit, index_t multiple) {
+    const index_t parts = ceil_div(extent, most(1, limit));
+    const index_t part = ceil_div(extent, parts);
+    const index_t rounded = round_up(part, multiple);
+    return rounded <= limit ? rounded : part;
+}
+
+// i = o*stride - pad + k*dilation with i = stride*j + residue:
+//   k*dilation = residue + pad (mod stride), o = j + (residue + pad - k*dilation)/stride.
+// Solutions k are spaced stride/gcd(stride, dilation) apart.
+AxisClass fine_class(const cg_problem& p, int axis, index_t residue) {
+    const index_t stride = p.stride[axis], dilation = p.dilation[axis], window = p.window[axis];
+    const index_t spacing = stride / gcd(stride, dilation);
+    AxisClass c;
+    c.residue = residue;
+    c.cells = residue < p.fine[axis] ? ceil_div(p.fine[axis] - residue, stride) : 0;
+    c.taps = AxisTaps{0, 0, spacing, 0, -(spacing * dilation / stride)};
+    for (index_t k = 0; k < least(window, spacing); ++k) {
+        const index_t distance = residue + p.pad[axis] - k * dilation;
+        if (distance % stride != 0) continue;
+        c.taps.first_tap = k;
+        c.taps.count = ceil_div(window - k, spacing);
+        c.taps.first_offset = distance / stride;
+        break;
+    }
+    return c;
+}
+
+AxisTaps coarse_taps(const cg_problem& p, int axis) {
+    return AxisTaps{p.window[axis], 0, 1, -p.pad[axis], p.dilation[axis]};
+}
+
+index_t classes_with_taps(const cg_problem& p, int axis) {
+    return least(p.window[axis], p.stride[axis] / gcd(p.stride[axis], p.dilation[axis]));
+}
+
+void fill_classes(const Gather& g, const cg_problem& p, bool to_fine, const PassList& list, index_t number,
+                  ClassSet* set) {
+    set->count = 1;
+    for (int a = 2; a >= 0; --a) {
+        const index_t index = number % list.count[a];
+        number /= list.count[a];
+        set->per[a] = 1;
+        if (!to_fine) {
+            set->axis[a][0] = AxisClass{coarse_taps(p, a), 0, g.out[a]};
+        } else if (list.merged[a]) {
+            set->per[a] = int(p.stride[a]);
+            for (int r = 0; r < set->per[a]; ++r) set->axis[a][r] = fine_class(p, a, r);
+        } else {
+            const index_t remainder = (index * p.dilation[a] - p.pad[a]) % p.stride[a];
+            set->axis[a][0] = fine_class(p, a, remainder < 0 ? remainder + p.stride[a] : remainder);
+        }
+        set->count *= set->per[a];
+    }
+}
+
+struct Spread {  // of the tile along one axis, over every class of a set, for the widest tap group
+    index_t slots, span, taps;
+};
+
+Spread axis_spread(const ClassSet& set, int axis, index_t groups, index_t scale) {
+    Spread s{1, 0, 0};
+    index_t low = 0, high = 0;
+    bool any = false;
+    for (int c = 0; c < set.per[axis]; ++c) {
+        const AxisTaps& all = set.axis[axis][c].taps;
+        for (index_t n = 0; n < (all.count > 0 ? groups : 0); ++n) {
+            const AxisTaps taps = group_taps(all, groups, n);
+            if (taps.count == 0) continue;
+            const TileAxis t = tile_axis(taps, scale);
+            s.taps = most(s.taps, taps.count);
+            s.slots = most(s.slots, t.slots);
+            s.span = most(s.span, t.span);
+            low = any ? least(low, t.low) : t.low;
+            high = any ? most(high, t.low + t.span) : t.low + t.span;
+            any = true;
+        }
+    }
+    if (set.per[axis] > 1) s.span = high - low;  // merged classes share one tile
+    return s;
+}
+
+index_t tile_floats(const Blocks& b, const Spread spread[3]) {
+    index_t floats = b.per[0];
+    for (int a = 0; a < 3; ++a) floats *= spread[a].slots * (b.per[a + 1] + spread[a].span);
+    return floats;
+}
+
+// Cuts the window until the tile of one channel fits; outer axes first, they cost the least reuse.
+bool cut_window(const ClassSet& set, const index_t scale[3], const Blocks& blocks, index_t tile_limit,
+                index_t tap_limit, index_t groups[3], Spread spread[3]) {
+    for (;;) {
+        index_t taps = 1;
+        for (int a = 0; a < 3; ++a) {
+            spread[a] = axis_spread(set, a, groups[a], scale[a]);
+            taps *= most(1, spread[a].taps);
+        }
+        const index_t floats = tile_floats(blocks, spread);
+        if (floats <= tile_limit && taps <= tap_limit) return true;
+        if (set.count > 1) return false;
+        int axis = 0;
+        while (axis < 3 && spread[axis].taps <= 1) ++axis;
+        if (axis == 3) return true;  // a single tap: the tile is the block itself
+        const index_t excess = most(ceil_div(floats, tile_limit), ceil_div(taps, tap_limit));
+        const index_t count = set.axis[axis][0].taps.count;
+        groups[axis] = clamp(groups[axis] * least(excess, 2), groups[axis] + 1, count);
+    }
+}
+
+void choose_register_tile(index_t rows, int lanes, int* panel_rows, int* panel_vectors) {
+    if (rows <= 1) { *panel_rows = 1; *panel_vectors = 8; }
+    else if (rows == 2) { *panel_rows = 2; *panel_vectors = 6; }
+    else if (rows == 3) { *panel_rows = 3; *panel_vectors = 4; }
+    else if (rows == 4 || rows == 8 || (rows <= 64 && rows % 4 == 0 && rows % 6 != 0)) {
+        *panel_rows = 4; *panel_vectors = lanes == 4 ? 2 : 3;  // panels are packed eight columns at a time
+    } else { *panel_rows = 6; *panel_vectors = 2; }
+}
+
+index_t block_columns(const GatherPass& pass, const Spread spread[3], index_t panel) {
+    const Blocks& b = pass.blocks;
+    if (!pass.direct) return round_up(b.per[0] * b.per[1] * b.per[2] * b.per[3], panel);
+    return b.per[0] * b.per[1] * round_up(b.per[2] * (b.per[3] + spread[2].span), panel);
+}
+
+size_t floats(index_t count) { return size_t(round_up(count, 32) + 32) * 4; }
+
+}  // namespace
+
+AxisTaps group_taps(const AxisTaps& taps, index_t groups, index_t number) {
+    const index_t begin = taps.count * number / groups, end = taps.count * (number + 1) / groups;
+    return AxisTaps{end - begin, taps.first_tap + begin * taps.tap_step, taps.tap_step,
+                    taps.first_offset + begin * taps.offset_step, taps.offset_step};
+}
+
+TileAxis tile_axis(const AxisTaps& taps, index_t scale) {
+    TileAxis t;
+    t.scale = scale;
+    const index_t first = floor_div(taps.first_offset, scale);
+    const index_t last = floor_div(taps.first_offset + (taps.count - 1) * taps.offset_step, scale);
+    t.low = least(first, last);
+    t.span = most(first, last) - t.low;
+    t.first = taps.first_offset;
+    t.step = taps.offset_step;
+    const index_t step = taps.offset_step < 0 ? -taps.offset_step : taps.offset_step;
+    t.slots = scale == 1 ? 1 : clamp(taps.count, 1, scale / gcd(scale, step));
+    return t;
+}
+
+// Blocks of about `target` pixels, whole rows, planes or images where they fit.
+Blocks make_blocks(const index_t extent[4], index_t target, index_t column_multiple) {
+    Blocks b;
+    index_t inner = 1;  // pixels of everything inside the axis being cut
+    for (int a = 3; a >= 0; --a) {
+        b.extent[a] = extent[a];
+        b.per[a] = even_part(extent[a], most(1, target / inner), a == 3 ? column_multiple : 1);
+        if (b.per[a] > extent[a]) b.per[a] = extent[a];
+        b.count[a] = ceil_div(extent[a], most(1, b.per[a]));
+        inner = b.per[a] < extent[a] ? target + 1 : inner * extent[a];
+    }
+    b.total = b.count[0] * b.count[1] * b.count[2] * b.count[3];
+    return b;
+}
+
+void block_box(const Blocks& b, index_t number, Box* box) {
+    for (int a = 3; a >= 0; --a) {
+        const index_t index = number % b.count[a];
+        number /= b.count[a];
+        box->begin[a] = index * b.per[a];
+        box->end[a] = least(b.extent[a], box->begin[a] + b.per[a]);
+    }
+}
+
+Gather make_gather(const cg_problem& p, bool to_fine) {
+    Gather g;
+    g.batch = p.batch;
+    g.groups = p.groups;
+    g.rows = to_fine ? p.fine_channels : p.coarse_channels;
+    g.depth = to_fine ? p.coarse_channels : p.fine_channels;
+    g.source = to_fine ? &p.coarse_operand : &p.fine_operand;
+    g.weight = &p.weight_operand;
+    g.target = to_fine ? &p.to_fine : &p.to_coarse;
+    g.weight_group = p.coarse_channels * p.weight_operand.stride[0];
+    g.weight_row = p.weight_operand.stride[to_fine ? 1 : 0];
+    g.weight_depth = p.weight_operand.stride[to_fine ? 0 : 1];
+    for (int a = 0; a < 3; ++a) {
+        g.out[a] = to_fine ? p.fine[a] : p.coarse[a];
+        g.source_extent[a] = to_fine ? p.coarse[a] : p.fine[a];
+        g.out_step[a] = to_fine ? p.stride[a] : 1;
+        g.source_step[a] = to_fine ? 1 : p.stride[a];
+        g.weight_tap[a] = p.weight_operand.stride[a + 2];
+    }
+    return g;
+}
+
+PassList list_passes(const cg_problem& p, bool to_fine, int path) {
+    PassList list;
+    list.zero_first = false;
+    const Gather g = make_gather(p, to_fine);
+    const index_t* s = p.stride;
+    const bool choices[4][3] = {{true, true, true}, {false, true, true}, {false, false, true}, {false, false, false}};
+    for (int c = 0; c < 4; ++c) {
+        index_t merged_classes = 1;
+        for (int a = 0; a < 3; ++a) {
+            list.merged[a] = to_fine && (choices[c][a] || s[a] == 1);
+            list.count[a] = !to_fine || list.merged[a] ? 1 : classes_with_taps(p, a);
+            if (list.merged[a]) merged_classes = merged_classes > MAX_CLASSES ? merged_classes : merged_classes * s[a];
+        }
+        if (c < 3 && merged_classes > (c == 2 ? MAX_CLASSES : 8)) continue;
+        if (c < 3 && merged_classes > 1) {
+            // Merged classes share one tile that cannot be cut: all of it must fit.
+            GatherPass trial;
+            list.total = 1;
+            if (!plan_pass(g, p, to_fine, list, 0, 8, 1, path, &trial)) continue;
+        }
+        break;
+    }
+    list.total = list.count[0] * list.count[1] * list.count[2];
+    for (int a = 0; a < 3 && to_fine; ++a)
+        if (!list.merged[a] && list.count[a] < s[a]) list.zero_first = true;
+    return list;
+}
+
+bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassList& list, index_t number, int lanes,
+               int threads, int path, GatherPass* pass) {
+    ClassSet& set = pass->classes;
+    fill_classes(g, p, to_fine, list, number, &set);
+    index_t extent[4] = {g.batch, 0, 0, 0};
+    for (int a = 0; a < 3; ++a)
+        for (int c = 0; c < set.per[a]; ++c) extent[a + 1] = most(extent[a + 1], set.axis[a][c].cells);
+    choose_register_tile(g.rows, lanes, &pass->panel_rows, &pass->panel_vectors);
+    const index_t panel = index_t(pass->panel_vectors) * lanes;
+
+    // A flattened direct panel also computes the padding columns between rows; packing costs about 6 row-equivalents.
+    Spread whole = axis_spread(set, 2, 1, g.source_step[2]);
+    const double waste = double(extent[3] + whole.span) / double(most(1, extent[3]));
+    pass->direct = path == PATH_GEMM_DIRECT || (path != PATH_GEMM_PACKED && waste * 1.02 < 1.0 + 6.0 / double(g.rows));
+
+    // Nominal blocks (problem only) fix the tap groups and the K blocks.
+    index_t taps_of_class = 1;
+    for (int a = 0; a < 3; ++a) taps_of_class *= most(1, axis_spread(set, a, 1, g.source_step[a]).taps);
+    const index_t k_guess = least(MOST_TAPS, most(1, REDUCTION_BLOCK / least(taps_of_class, MOST_TAPS)) *
+                                                 least(taps_of_class, MOST_TAPS));
+    const index_t k_block = least(k_guess, g.depth * least(taps_of_class, MOST_TAPS));
+    index_t target = pass->direct ? clamp(65536 / (least(g.rows, 256) * set.count), 256 / set.count, 1024)
+                                  : clamp(65536 / most(1, k_block), 96, 480);
+    Spread spread[3];
+    Blocks nominal = make_blocks(extent, target, 16);
+    for (int a = 0; a < 3; ++a) pass->tap_groups[a] = 1;
+    if (!cut_window(set, g.source_step, nominal, TILE_FLOATS, MOST_TAPS, pass->tap_groups, spread)) return false;
+    pass->most_taps = 1;
+    for (int a = 0; a < 3; ++a) {
+        pass->most_taps *= spread[a].taps;
+        pass->span[a] = spread[a].span;
+        pass->slots[a] = spread[a].slots;
+    }
+    pass->sum_taps = 0;
+    index_t all_taps = 0;
+    for (int z = 0; z < set.per[0]; ++z)
+        for (int y = 0; y < set.per[1]; ++y)
+            for (int x = 0; x < set.per[2]; ++x)
+                all_taps += set.axis[0][z].taps.count * set.axis[1][y].taps.count * set.axis[2][x].taps.count;
+    pass->sum_taps = set.count > 1 ? all_taps : pass->most_taps;
+    pass->reduction = g.depth * all_taps;
+    const index_t nominal_tile = tile_floats(nominal, spread);
+    index_t depth = clamp(REDUCTION_BLOCK / most(1, pass->most_taps), 1, g.depth);
+    depth = clamp(TILE_FLOATS / most(1, nominal_tile), 1, depth);
+    pass->depth_block = ceil_div(g.depth, ceil_div(g.depth, depth));
+
+    // Chunks of output channels whose weights are packed together. K x rows beyond the shared memory is packed by
+    // each task for itself.
+    const index_t pr = pass->panel_rows;
+    const index_t nominal_columns = most(panel, nominal.per[0] * nominal.per[1] *
+                                                    round_up(nominal.per[2] * (nominal.per[3] + (pass->direct ? spread[2].span : 0)), panel));
+    index_t chunk = most(pr, ACCUMULATOR_FLOATS / (nominal_columns * set.count) / pr * pr);
+    const index_t shareable = SHARED_FLOATS / most(1, pass->reduction) / pr * pr;
+    pass->shared_weights = shareable >= least(round_up(g.rows, pr), 4 * pr);
+    if (!pass->shared_weights && set.count > 1) return false;
+    if (pass->shared_weights) chunk = least(chunk, shareable);
+    chunk = least(chunk, round_up(g.rows, pr));
+    pass->chunks = ceil_div(g.rows, chunk);
+    pass->chunk_rows = round_up(ceil_div(g.rows, pass->chunks), pr);
+    pass->chunks = ceil_div(g.rows, pass->chunk_rows);
+    const index_t all_chunks = pass->chunks * g.groups;
+    pass->chunks_at_once = pass->shared_weights
+        ? clamp(SHARED_FLOATS / most(1, pass->chunk_rows * pass->reduction), 1, all_chunks) : all_chunks;
+
+    // Pixel blocks: enough tasks for the threads, then the cheapest size by padded columns, halo and balance.
+    const index_t wanted = 2 * index_t(threads);
+    while (target > 2 * panel && make_blocks(extent, target, 16).total * pass->chunks_at_once < wanted &&
+           (pass->chunk_rows < 96 || target > 192))
+        target = most(2 * panel, target / 2);
+    double best = 0;
+    const index_t smallest = most(panel, target * 5 / 8);
+    for (index_t size = target; size >= smallest || size == target; size -= panel) {
+        GatherPass trial = *pass;
+        trial.blocks = make_blocks(extent, size, 16);
+        if (size != target && trial.blocks.total == pass->blocks.total && trial.blocks.per[3] == pass->blocks.per[3] &&
+            trial.blocks.per[2] == pass->blocks.per[2])
+            continue;
+        const double columns = double(block_columns(trial, spread, panel));
+        const double tile = double(tile_floats(trial.blocks, spread));
+        double cost = columns + 4 + tile * 6.4 / double(most(1, pass->sum_taps * g.rows));
+        const double tasks = double(trial.blocks.total) * double(pass->chunks_at_once);
+        cost *= tasks < 16.0 * threads ? double(ceil_div(index_t(tasks), threads)) * threads : tasks;
+        if (size == target || cost < best * 0.995) {
+            best = cost;
+            pass->blocks = trial.blocks;
+        }
+        if (trial.blocks.total > 100000) break;
+    }
+    pass->columns = block_columns(*pass, spread, panel);
+    pass->tile_channel = tile_floats(pass->blocks, spread);
+    pass->row_splits = 1;
+    while (pass->blocks.total * pass->chunks_at_once * pass->row_splits < wanted &&
+           pass->row_splits * 2 * pr <= pass->chunk_rows)
+        pass->row_splits *= 2;
+
+    const index_t k_most = pass->depth_block * most(1, pass->most_taps);
+    const index_t block_rows = most(4 * pr, LOCAL_WEIGHT_FLOATS / k_most / pr * pr);
+    pass->task_bytes = floats(pass->depth_block * pass->tile_channel + 2 * panel + 64) +      // tile
+                       floats(pass->chunk_rows * pass->columns * set.count) +                 // accumulators
+                       (pass->direct ? 0 : floats(k_most * pass->columns)) +                  // packed panels
+                       floats(pass->depth_block * most(1, pass->sum_taps)) +                  // tap offsets
+                       floats(4 * pass->columns + 64) +                                       // pixel offsets, vectors
+                       floats(pass->blocks.per[0] * pass->blocks.per[1] * pass->blocks.per[2]) +
+                       floats(most(pass->blocks.per[3] * g.out_step[2], 1) + 64) +            // interleaved row
+                       (pass->shared_weights ? 0 : floats(least(block_rows, pass->chunk_rows) * k_most));
+    pass->shared_bytes = pass->shared_weights
+        ? floats(pass->chunks_at_once * pass->chunk_rows * pass->reduction) : 0;
+    return true;
+}
+
+void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) {
+    ClassSet set;
+    set.count = 1;
+    index_t scale[3], taps = 1;
+    for (int a = 0; a < 3; ++a) {
+        plan->taps[a] = coarse_taps(p, a);
+        set.per[a] = 1;
+        set.axis[a][0] = AxisClass{plan->taps[a], 0, p.coarse[a]};
+        scale[a] = p.stride[a];
+        plan->tap_groups[a] = 1;
+        taps *= p.window[a];
+    }
+    const index_t c = p.coarse_channels, f = p.fine_channels;
+    const bool narrow = c <= 8;
+    // Counted in panels of 8 or 16 whatever the lanes: the cut of the sum must not depend on the instruction set.
+    const index_t result = round_up(c, narrow ? 8 : 16) * f * taps * p.groups;
+    const index_t extent[4] = {p.batch, p.coarse[0], p.coarse[1], p.coarse[2]};
+    plan->blocks = make_blocks(extent, narrow ? 800 : result > (1 << 19) ? 448 : 256, 16);
+    const index_t tile_limit = 40000;
+    Spread spread[3];
+    cut_window(set, scale, plan->blocks, tile_limit, 2048, plan->tap_groups, spread);
+    plan->group_count = plan->tap_groups[0] * plan->tap_groups[1] * plan->tap_groups[2];
+    plan->most_taps = spread[0].taps * spread[1].taps * spread[2].taps;
+    for (int a = 0; a < 3; ++a) {
+        plan->span[a] = spread[a].span;
+        plan->slots[a] = spread[a].slots;
+    }
+    const index_t blocks = plan->blocks.total;
+    plan->partials = least(least(blocks, 16), least(most(1, SHARED_FLOATS / most(1, result)), most(1, blocks / 2)));
+    plan->panel_vectors = c <= lanes ? 1 : 2;
+    plan->panel_rows = plan->panel_vectors == 1 ? 8 : 6;
+    const index_t panel = index_t(plan->panel_vectors) * lanes;
+    plan->panels = ceil_div(c, panel);
+    plan->tile_channel = tile_floats(plan->blocks, spread);
+    plan->tile_channels = clamp(tile_limit / most(1, plan->tile_channel), 1, f);
+    plan->block_pixels = plan->blocks.per[0] * plan->blocks.per[1] * plan->blocks.per[2] * plan->blocks.per[3];
+    plan->channel_split = plan->panel_split = 1;
+    const index_t wanted = (plan->partials > 1 ? 2 : 4) * index_t(threads);
+    for (;;) {
+        plan->channels_per_task = ceil_div(f, plan->channel_split);
+        plan->panels_per_task = ceil_div(plan->panels, plan->panel_split);
+        const index_t held = plan->channels_per_task * plan->most_taps * plan->panels_per_task * panel;
+        const bool fits = plan->partials > 1 || held <= ACCUMULATOR_FLOATS / 2;
+        const index_t tasks = plan->partials * p.groups * plan->group_count * plan->channel_split * plan->panel_split;
+        if (fits && tasks >= wanted) break;
+        if (!fits && plan->panels_per_task * panel > 256) plan->panel_split *= 2;
+        else if (plan->channels_per_task >= 16) plan->channel_split *= 2;
+        else if (plan->panels_per_task >= 2) plan->panel_split *= 2;
+        else if (plan->channels_per_task >= 2) plan->channel_split *= 2;
+        else break;
+    }
+    plan->channel_split = ceil_div(f, plan->channels_per_task);
+    plan->panel_split = ceil_div(plan->panels, plan->panels_per_task);
+    plan->panel_block = clamp(65536 / most(1, plan->block_pixels * panel), 1, plan->panels_per_task);
+    plan->task_bytes = floats(plan->tile_channels * plan->tile_channel + 64) +
+                       floats(plan->panel_block * panel * plan->block_pixels) + floats(plan->block_pixels) +
+                       floats(plan->tile_channels * plan->most_taps) +
+                       (plan->partials > 1 ? 0 : floats(plan->channels_per_task * plan->most_taps *
+                                                        plan->panels_per_task * panel)) +
+                       floats(plan->most_taps * 2 + 64);
+    plan->shared_bytes = plan->partials > 1
+        ? floats(plan->partials * p.groups * plan->panels * panel * f * taps) : 0;
+}
+
+}  // namespace cg

@@ -1,0 +1,196 @@
+// The engine's own thread pool. OpenMP's cannot be used: a child made by fork() after a parallel region hangs in it.
+//
+// One job runs at a time. A caller that finds the pool busy (another Python thread is in a call) does its tasks
+// alone: results never depend on who runs a task, so only the time differs. After fork() the child starts with an
+// empty pool. Threads are never joined: they sleep between jobs and end with the process.
+#include "engine.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <thread>
+
+namespace cg {
+namespace {
+
+inline void pause_briefly() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+// Grow-only memory of one thread. Its size is bounded because every plan's scratch is.
+class Arena {
+public:
+    ~Arena() { std::free(base_); }
+    char* at_least(size_t bytes) {
+        if (bytes <= capacity_) return base_;
+        const size_t huge_page = size_t(2) << 20;
+        const size_t unit = bytes >= huge_page / 2 ? huge_page : size_t(4096);
+        size_t rounded;
+        if (__builtin_add_overflow(bytes, unit - 1, &rounded)) return nullptr;
+        rounded -= rounded % unit;
+        void* fresh = nullptr;
+        if (posix_memalign(&fresh, unit, rounded) != 0) return nullptr;
+#if defined(MADV_HUGEPAGE)
+        if (unit == huge_page) madvise(fresh, rounded, MADV_HUGEPAGE);
+#endif
+        std::free(base_);
+        base_ = static_cast<char*>(fresh);
+        capacity_ = rounded;
+        return base_;
+    }
+
+private:
+    char* base_ = nullptr;
+    size_t capacity_ = 0;
+};
+
+thread_local Arena task_arena;
+thread_local Arena call_arena;
+
+struct Job {
+    TaskBody body;
+    void* context;
+    index_t tasks;
+    size_t scratch_bytes;
+    std::atomic<index_t> next{0};
+    std::atomic<bool> out_of_memory{false};
+};
+
+void work(Job& job) {
+    char* scratch = task_arena.at_least(job.scratch_bytes);
+    if (scratch == nullptr && job.scratch_bytes != 0) {
+        job.out_of_memory = true;
+        return;
+    }
+    while (!job.out_of_memory) {
+        const index_t task = job.next.fetch_add(1, std::memory_order_relaxed);
+        if (task >= job.tasks) return;
+        job.body(job.context, task, scratch);
+    }
+}
+
+class Pool {
+public:
+    int run(int threads, Job& job) {
+        std::unique_lock<std::mutex> mine(busy_, std::try_to_lock);
+        if (!mine.owns_lock()) {
+            work(job);
+            return job.out_of_memory ? CG_OUT_OF_MEMORY : CG_OK;
+        }
+        {
+            std::lock_guard<std::mutex> hold(state_);
+            while (workers_ < threads - 1 && spawn()) {
+            }
+            job_ = &job;
+            wanted_ = threads - 1;
+            generation_.fetch_add(1, std::memory_order_release);
+        }
+        wake_.notify_all();
+        work(job);
+        for (int spin = 0; spin < 4000 && active_.load(std::memory_order_acquire) != 0; ++spin) pause_briefly();
+        std::unique_lock<std::mutex> hold(state_);
+        job_ = nullptr;  // a worker that wakes late finds nothing to join
+        done_.wait(hold, [this] { return active_.load(std::memory_order_relaxed) == 0; });
+        return job.out_of_memory ? CG_OUT_OF_MEMORY : CG_OK;
+    }
+
+private:
+    bool spawn() {
+        try {
+            std::thread([this] { serve(); }).detach();
+        } catch (...) {
+            return false;  // fewer threads than asked for: the caller and the others do the work
+        }
+        ++workers_;
+        return true;
+    }
+
+    void serve() {
+        uint64_t seen = 0;
+        for (;;) {
+            // Phases of one call follow each other within microseconds: look a little before sleeping.
+            for (int spin = 0; spin < 2000 && generation_.load(std::memory_order_acquire) == seen; ++spin)
+                pause_briefly();
+            Job* job = nullptr;
+            {
+                std::unique_lock<std::mutex> hold(state_);
+                wake_.wait(hold, [&] { return generation_.load(std::memory_order_relaxed) != seen; });
+                seen = generation_.load(std::memory_order_relaxed);
+                if (job_ != nullptr && wanted_ > 0) {
+                    job = job_;
+                    --wanted_;
+                    active_.fetch_add(1, std::memory_order_relaxed);
+                }
+            }
+            if (job == nullptr) continue;
+            work(*job);
+            std::lock_guard<std::mutex> hold(state_);
+            if (active_.fetch_sub(1, std::memory_order_release) == 1) done_.notify_all();
+        }
+    }
+
+    std::mutex busy_, state_;
+    std::condition_variable wake_, done_;
+    std::atomic<uint64_t> generation_{0};
+    std::atomic<int> active_{0};
+    Job* job_ = nullptr;
+    int wanted_ = 0, workers_ = 0;
+};
+
+alignas(Pool) char pool_storage[sizeof(Pool)];
+Pool* pool = nullptr;
+
+void start_empty() { pool = new (pool_storage) Pool; }
+
+const bool started = [] {
+    start_empty();
+    pthread_atfork(nullptr, nullptr, start_empty);
+    return true;
+}();
+
+int positive_number(const char* text) {
+    if (text == nullptr) return 0;
+    char* end = nullptr;
+    const long value = std::strtol(text, &end, 10);
+    return end != text && value > 0 && value <= 4096 ? int(value) : 0;
+}
+
+}  // namespace
+
+int run_tasks(int threads, index_t tasks, size_t scratch_bytes, TaskBody body, void* context) {
+    if (tasks <= 0) return CG_OK;
+    Job job;
+    job.body = body;
+    job.context = context;
+    job.tasks = tasks;
+    job.scratch_bytes = scratch_bytes;
+    if (threads > tasks) threads = int(tasks);
+    if (threads > 1 && started) return pool->run(threads, job);
+    work(job);
+    return job.out_of_memory ? CG_OUT_OF_MEMORY : CG_OK;
+}
+
+char* shared_scratch(size_t bytes) { return call_arena.at_least(bytes); }
+
+int default_threads() {
+    if (const int asked = positive_number(std::getenv("CONVGRAD_NUM_THREADS"))) return asked;
+    if (const int asked = positive_number(std::getenv("OMP_NUM_THREADS"))) return asked;
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
+        const int count = CPU_COUNT(&cores);
+        if (count > 0) return count;
+    }
+    return 1;
+}
+
+}  // namespace cg
