@@ -11,7 +11,9 @@ from convgrad.request import FORMAT_BY_RANK, Operator, Request, TensorSpec
 
 _DTYPES = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "hifloat8", "int32")
 _FORMATS = ("ND", "NCL", "NCHW", "NCDHW", "NHWC")
-_EDGES = (-1, 0, 1, 2, 3, 63, 64, 255, 256, 65535, 65536, 1_000_000, 1_000_001, 2147483646, 2147483647, 2**60 - 1, 2**60)
+_EDGES = (
+    -1, 0, 1, 2, 3, 63, 64, 255, 256, 65535, 65536, 1_000_000, 1_000_001, 2147483646, 2147483647, 2**60 - 1, 2**60,
+)  # fmt: skip
 _TENSORS = ("grad_output", "input", "weight", "bias", "grad_input", "grad_weight", "grad_bias")
 _ARRAYS = ("bias_sizes", "stride", "padding", "dilation", "output_padding")
 
@@ -51,11 +53,10 @@ def _consistent_conv(rng: random.Random) -> Request:
         pads = (padding[:2], padding[2:])
     slack = tuple(rng.randrange(min(s, 3)) if transposed else 0 for s in stride)
     coarse = tuple(rng.choice((0, 1, 2, 3)) if rng.random() < 0.1 else 2 for _ in range(rank))
-    fine = tuple(
-        max(fine_size(n, k, s, d, *p, e), 0) for n, k, s, d, p, e in zip(coarse, window, stride, dilation, pads, slack)
-    )
+    axes = list(zip(window, stride, dilation, pads, strict=True))
+    fine = tuple(max(fine_size(n, k, s, d, *p, e), 0) for n, (k, s, d, p), e in zip(coarse, axes, slack, strict=True))
     if not transposed and rng.random() < 0.7:
-        coarse = tuple(coarse_size(n, k, s, d, *p) for n, k, s, d, p in zip(fine, window, stride, dilation, pads))
+        coarse = tuple(coarse_size(n, k, s, d, *p) for n, (k, s, d, p) in zip(fine, axes, strict=True))
     c = _common(rng)
     dtype, layout = c.pop("dtype"), FORMAT_BY_RANK[rank + 2]
     mask = tuple(rng.random() < 0.6 for _ in range(3))

@@ -57,7 +57,7 @@ def _conv(r: Request) -> int:
     if len(r.output_mask) != 3:
         return NULL
     outputs = (r.grad_input, r.grad_weight, r.grad_bias)
-    if any(wanted and output is None for wanted, output in zip(r.output_mask, outputs)):
+    if any(wanted and output is None for wanted, output in zip(r.output_mask, outputs, strict=False)):
         return NULL
     if not cpu and r.product in ("310B", "310"):
         return INVALID
@@ -97,8 +97,7 @@ def _conv_dtypes(r: Request, cpu: bool, document: bool) -> bool:
         if (gw or "float32") not in BF16 or (gb or "float32") not in BF16:
             return True
         return any_8 and not go == x == w
-    allowed = BF16 | {"hifloat8"} if r.transposed else BF16 | {"hifloat8", "float8_e4m3fn"}
-    if any(d not in allowed for d in given):
+    if any(d not in BF16 | {"hifloat8"} for d in given):
         return True
     if not any_8:
         return False
@@ -141,7 +140,7 @@ def _conv_values(r: Request, cpu: bool, document: bool) -> bool:
     stride = r.stride
     if len(r.output_padding) == 4 and len(stride) == 2:
         stride = (stride[0], stride[0], stride[1], stride[1])
-    return any(slack >= step for slack, step in zip(r.output_padding, stride))
+    return any(slack >= step for slack, step in zip(r.output_padding, stride, strict=False))
 
 
 def _conv_shapes(r: Request, cpu: bool, document: bool, empty: bool) -> bool:
@@ -200,14 +199,13 @@ def _conv_empty(r: Request, go: tuple, x: tuple, w: tuple, pads: list) -> bool:
         return True
     if r.transposed:
         return w[0] == 0 or w[0] != x[1]
-    return any(x[i] + p < (w[i] - 1) * d + 1 for i, (p, d) in enumerate(zip(pads, r.dilation), start=2))
+    return any(x[i] + p < (w[i] - 1) * d + 1 for i, (p, d) in enumerate(zip(pads, r.dilation, strict=False), start=2))
 
 
 def _conv_kernels(r: Request, document: bool, promoted: str) -> int:
     rank = len(r.weight.shape) - 2
     if r.product in ("910", "310P"):
         return INVALID if rank == 3 else OK
-    pairs = [p for p in r.padding] if len(r.padding) == 4 and rank == 2 else list(r.padding)
     grouped_3d = rank == 3 and r.output_mask[1] and r.groups > 1 and r.grad_weight.dtype == "float32"
     if not document and r.product in ("A2", "A3") and grouped_3d and (r.math == 2 or promoted != "float32"):
         return INVALID
@@ -221,10 +219,10 @@ def _conv_kernels(r: Request, document: bool, promoted: str) -> int:
     wide = max(r.weight.shape[2:][-2:]) > 255
     if wide and (not r.transposed if r.product in ("A2", "A3") else r.transposed):
         return INVALID if document else INNER
-    hw_pads = pairs if rank < 3 else pairs[1:]
-    if r.product in ("A2", "A3") and not r.transposed:
-        if (rank == 3 and max(r.stride[1:]) > 63) or max(hw_pads) > 255 or max(r.dilation) > 255:
-            return INNER
+    hw_pads = r.padding if rank < 3 else r.padding[1:]
+    far = (rank == 3 and max(r.stride[1:]) > 63) or max(hw_pads) > 255 or max(r.dilation) > 255
+    if r.product in ("A2", "A3") and not r.transposed and far:
+        return INNER
     if r.groups > 65535:
         return INNER
     if r.product == "950" and r.transposed:

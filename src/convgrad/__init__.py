@@ -6,12 +6,14 @@ from convgrad.functional import Gradients, conv_backward, conv_tbc, conv_tbc_bac
 from convgrad.planning import Plan
 from convgrad.request import Request
 from convgrad.rules.check import Verdict, check
+from convgrad.rules.explain import Explanation, explain
 from convgrad.status import ConvGradError, Status
 from convgrad.tensor import Tensor
 
 __all__ = [
     "ConvGradError",
     "EngineInfo",
+    "Explanation",
     "Gradients",
     "Plan",
     "Request",
@@ -24,6 +26,7 @@ __all__ = [
     "conv_tbc_backward",
     "convolution",
     "engine_info",
+    "explain",
     "plan",
 ]
 

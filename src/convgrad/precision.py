@@ -1,6 +1,6 @@
 """Rows: in which dtype the operands are multiplied, by product, promoted dtype and cubeMathType.
 
-Refusals are not repeated here: a cell is refused when a row of the rules about cubeMathType or dtypes refuses it.
+Refusals are not repeated here: a cell of the grid is refused when a rule refuses its smallest call.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from convgrad import dtypes, products
 from convgrad.request import Operator, Request
-from convgrad.rules.check import RULES
+from convgrad.rules.check import check
 from convgrad.rules.facts import Facts, promote
-from convgrad.rules.vocabulary import CONV_VENDOR, OLDER, OneOf, Rule, Stage
+from convgrad.rules.vocabulary import CONV_VENDOR, OLDER, Rule
 from convgrad.status import Status
 
 __all__ = ["ROWS", "Cell", "Precision", "compute", "compute_dtype", "grid_cell", "promote"]
@@ -77,20 +77,19 @@ class Cell:
     compute: str | None
     status: Status = Status.SUCCESS
     rule: Rule | None = None
+    transposed_only: bool = False
 
 
-def grid_cell(product: str, promoted: str, math: int, conformance: str = "document",
+def grid_cell(product: str, dtype: str, math: int, conformance: str = "document",
               operator: Operator = Operator.CONV) -> Cell:  # fmt: skip
-    """What the rules and the rows say when every tensor has the dtype `promoted`, in a plain convolution."""
-    known = {"promoted": promoted, "math": math, "input.dtype": promoted, "product": product, "transposed": False}
-    for rule in RULES[operator]:
-        if product not in rule.products or not rule.conformance.covers(conformance) or rule.fact not in known:
-            continue
-        if not isinstance(rule.must, OneOf) or rule.stage not in (Stage.PRODUCT, Stage.DTYPE, Stage.MATH):
-            continue
-        if all(known.get(name) in values for name, values in rule.when) and known[rule.fact] not in rule.must.options:
-            return Cell(None, rule.status, rule)
-    return Cell(compute_dtype(product, promoted, math, conformance))
+    """What the contract says to a smallest call whose tensors all have one dtype; transposed if plain is refused."""
+    kinds = ("conv", "tconv") if operator is Operator.CONV else ("tbc",)
+    tail = f"math={math} on={product} as={conformance}" + (" want=x" if operator is Operator.CONV else "")
+    verdicts = [check(Request.parse(f"{kind} n1 c1>1 i1 k1 {dtypes.find(dtype).word} {tail}")) for kind in kinds]
+    for verdict, kind in zip(verdicts, kinds, strict=True):
+        if verdict.ok:
+            return Cell(compute(verdict.request), transposed_only=kind == "tconv")
+    return Cell(None, verdicts[0].status, verdicts[0].rule)
 
 
 _INCLUDE_HEAD = """\
@@ -118,3 +117,35 @@ def precision_include(notice: str) -> str:
             rows.append(f"    {{0x{mask:02x}, 0x{math:x}, {promoted}, {code}}}, /* {row.promoted} -> {name} */")
     head = [f"/* {notice}", *_INCLUDE_HEAD.splitlines()]
     return "\n".join([*head, f"static constexpr cg_precision_row CG_PRECISION[{len(rows)}] = {{", *rows, "};", ""])
+
+
+def precision_page() -> str:
+    """docs/generated/precision.md: one grid per product, refusals included."""
+    lines = [
+        "# Precision", "",
+        "What operands are rounded to, once, before they are multiplied. P is the promoted dtype: the one that "
+        "grad_output, input and weight share, else float64 if one of them is, else float32.", "",
+        "Sums are kept in float32 (float64 for float64). grad_input is stored once in the compute dtype (HF32: "
+        "float32), then cast to its own dtype; grad_weight is cast once from the sum; grad_bias is the sum of the "
+        "original grad_output, rounded to its dtype, whatever cubeMathType says.", "",
+        "hf32 has 11 fraction bits, hf32_10 has 10; both round ties away from zero. A number instead of a dtype is "
+        "the status of the refusal; *document / runtime* where the two differ; \\* for transposed convolutions "
+        "that want grad_input alone.", "",
+    ]  # fmt: skip
+    dtypes_of_tensors = [row.name for row in dtypes.ALL if row.is_tensor_dtype]
+    for product in products.PRODUCTS:
+        if not product.convolution_backward:
+            continue
+        head = "| P | 0 KEEP_DTYPE | 1 ALLOW_FP32_DOWN_PRECISION | 2 USE_FP16 | 3 USE_HF32 |"
+        lines += [f"## {product.key}", "", head, "|---|---|---|---|---|"]
+        for name in dtypes_of_tensors:
+            lines.append(f"| {name} | " + " | ".join(_cell_words(product.key, name, math) for math in range(4)) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _cell_words(product: str, promoted: str, math: int) -> str:
+    document, runtime = (grid_cell(product, promoted, math, c) for c in ("document", "runtime"))
+    stars = ["\\*" if cell.transposed_only else "" for cell in (document, runtime)]
+    words = [(cell.compute or str(int(cell.status))) + s for cell, s in zip((document, runtime), stars, strict=True)]
+    return words[0] if words[0] == words[1] else " / ".join(words)

@@ -100,7 +100,7 @@ def check(request: Request) -> Verdict:
     if rule is None:
         return Verdict(request, advice=advice_for(facts))
     text = sentences.message(rule, facts)
-    return Verdict(request, rule.status, rule, facts[rule.fact], text, fixes_for(rule, facts))
+    return Verdict(request, rule.status, rule, facts[rule.fact], text, fixes_for(rule))
 
 
 for _rule in ALL_RULES:

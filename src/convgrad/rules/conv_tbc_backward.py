@@ -32,10 +32,10 @@ SOURCE_OF = {"grad_input": "input", "grad_weight": "weight", "grad_bias": "bias"
 BACKWARD = ("forward", (False,))
 
 _nulls = (
-    *(Rule(f"tbc.null.{t}", Stage.NULL, t, Present(), NULL, source="S1 error table, 161001")
+    *(Rule(f"tbc.null.{t}", Stage.NULL, t, Present(), NULL, source="S1, error table, 161001")
       for t in ("grad_output", "input", "weight")),
     Rule("tbc.null.bias", Stage.NULL, "bias", Present(), NULL, (*TBC_VENDOR, *UNSUPPORTED), source="S0, bias"),
-    *(Rule(f"tbc.null.{t}", Stage.NULL, t, Present(), NULL, when=(BACKWARD,), source="S1 error table, 161001")
+    *(Rule(f"tbc.null.{t}", Stage.NULL, t, Present(), NULL, when=(BACKWARD,), source="S1, error table, 161001")
       for t in SOURCE_OF),
 )  # fmt: skip
 
@@ -46,7 +46,7 @@ _product = (
 
 
 def _dtype_rows(tensor: str) -> tuple[Rule, ...]:
-    fact, name, source = f"{tensor}.dtype", f"tbc.{tensor}.dtype", f"S1 parameter table, {tensor}"
+    fact, name, source = f"{tensor}.dtype", f"tbc.{tensor}.dtype", f"S1, parameter table, {tensor}"
     rows = (
         Rule(f"{name}.cpu", Stage.DTYPE, fact, OneOf(EVERY_DTYPE), products=CPU, source="here"),
         Rule(f"{name}.910", Stage.DTYPE, fact, OneOf(FLOATS_16), products=("910",), source="S0, dtype limits"),
@@ -67,18 +67,18 @@ def _dtype_rows(tensor: str) -> tuple[Rule, ...]:
 _dtypes = (
     *(row for tensor in TENSORS for row in _dtype_rows(tensor)),
     *(Rule(f"tbc.{t}.dtype.same", Stage.DTYPE, f"{t}.dtype", SameAs("grad_output.dtype"), products=TBC_VENDOR,
-           conformance=DOCUMENT, source="S1 error table, 161002", conflict="T9",
+           conformance=DOCUMENT, source="S1, error table, 161002", conflict="T9",
            note="the parameter rows speak of promotion, and the runtime accepts mixes")
       for t in ("input", "weight", "bias")),
 )  # fmt: skip
 
 _formats = (
     *(Rule(f"tbc.{t}.format", Stage.FORMAT, f"{t}.format", OneOf(("ND", "NCL")), products=VENDOR_AND_CPU,
-           source="S1 parameter table, format column")
+           source="S1, parameter table, format column")
       for t in ("grad_output", "input", "weight", "grad_input", "grad_weight")),
     *(row for t in ("bias", "grad_bias") for row in (
         Rule(f"tbc.{t}.format", Stage.FORMAT, f"{t}.format", OneOf(("ND", "NCL")), products=VENDOR_AND_CPU,
-             conformance=DOCUMENT, source="S1 parameter table, format column", conflict="T7",
+             conformance=DOCUMENT, source="S1, parameter table, format column", conflict="T7",
              note="UD and the runtime: ND only"),
         Rule(f"tbc.{t}.format.host", Stage.FORMAT, f"{t}.format", OneOf(("ND",)), products=TBC_VENDOR,
              conformance=RUNTIME, source="host, format check", conflict="T7"),
@@ -89,11 +89,11 @@ _formats = (
 
 _sizes = (
     *(Rule(f"tbc.{t}.rank", Stage.SHAPE, f"{t}.rank", OneOf((1 if t.endswith("bias") else 3,)),
-           products=VENDOR_AND_CPU, source="S1 error table, 161002")
+           products=VENDOR_AND_CPU, source="S1, error table, 161002")
       for t in ("grad_output", "input", "weight", "bias", "grad_bias", "grad_input", "grad_weight")),
     *(row for t in TENSORS for row in (
         Rule(f"tbc.{t}.sizes", Stage.SHAPE, f"{t}.shape", Between(0), products=VENDOR_AND_CPU,
-             source="S1 error table, 161002: sizes below 0"),
+             source="S1, error table, 161002: sizes below 0"),
         Rule(f"tbc.{t}.span", Stage.SHAPE, f"{t}.span", Between(None, COUNTABLE), products=VENDOR_AND_CPU,
              source="here: counts and bytes fit 63 bits"),
     )),
@@ -102,10 +102,10 @@ _sizes = (
 _T4 = "S0: empty allowed; S1 says both; the host code refuses an empty grad_output outright"
 _shapes = (
     Rule("tbc.channels.input", Stage.SHAPE, "tbc.input_channels", SameAs("tbc.weight_input_channels"),
-         products=VENDOR_AND_CPU, source="S1 error table, 161002", conflict="T1",
+         products=VENDOR_AND_CPU, source="S1, error table, 161002", conflict="T1",
          note="some rows give (N, C, L) shapes; formulas, error table and sample use (T, B, C)"),
     Rule("tbc.channels.bias", Stage.SHAPE, "tbc.bias_channels", SameAs("tbc.weight_output_channels"),
-         products=VENDOR_AND_CPU, source="S1 error table, 161002", conflict="T2",
+         products=VENDOR_AND_CPU, source="S1, error table, 161002", conflict="T2",
          note="S0 says the first size of weight; the error table the third"),
     Rule("tbc.pad", Stage.SHAPE, "pad", Between(0, 255), products=TBC_VENDOR, conformance=DOCUMENT,
          source="S1, pad; error table, 161002", conflict="T6", note="UD allows 2147483647"),
@@ -119,9 +119,9 @@ _shapes = (
     Rule("tbc.grad_output.shape", Stage.SHAPE, "grad_output.shape", SameAs("tbc.output_shape"),
          products=VENDOR_AND_CPU, source="S1, output size formula", conflict="T4", note=_T4),
     *(Rule(f"tbc.{t}.shape", Stage.SHAPE, f"{t}.shape", SameAs(f"{SOURCE_OF[t]}.shape"), products=VENDOR_AND_CPU,
-           source="S1 error table, 161002: outputs") for t in ("grad_input", "grad_weight")),
+           source="S1, error table, 161002: outputs") for t in ("grad_input", "grad_weight")),
     Rule("tbc.grad_bias.shape", Stage.SHAPE, "grad_bias.shape", SameAs("tbc.bias_shape"), products=VENDOR_AND_CPU,
-         source="S1 error table, 161002: outputs"),
+         source="S1, error table, 161002: outputs"),
     Rule("tbc.work.countable", Stage.SHAPE, "work", Between(None, 2**62), products=VENDOR_AND_CPU,
          source="here: counts fit 63 bits"),
 )  # fmt: skip

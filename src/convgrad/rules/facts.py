@@ -361,6 +361,17 @@ _fact("bias_sizes.expected", Kind.LIST, "[grad_output.shape[1]]", "[channels of 
       _bias_shape)  # fmt: skip
 
 
+def _bias_sizes_ignored(f: Facts) -> Value:
+    r = f.request
+    runtime = r.conformance == "runtime" and r.operator is Operator.CONV and not f["empty_path"]
+    asked = runtime and bool(f["want.bias"]) and f["bias_sizes"] is not None
+    return asked and f["bias_sizes"] != f["bias_sizes.expected"]
+
+
+_fact("bias_sizes.ignored", Kind.FLAG, "runtime conformance, grad_bias wanted, bias_sizes other than its channels",
+      "bias_sizes ignored", "biasSizes 被忽略", _bias_sizes_ignored)  # fmt: skip
+
+
 def _empty_bias_shape(f: Facts) -> Value:
     if not f.request.transposed:
         return f["bias_sizes.expected"]

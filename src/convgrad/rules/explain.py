@@ -1,0 +1,164 @@
+"""`explain`: a verdict a person understands in ten seconds, and what the neighbours say to the same call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from textwrap import wrap
+from typing import Any
+
+from convgrad import products
+from convgrad.request import CONFORMANCES, Operator, Request
+from convgrad.rules import sentences
+from convgrad.rules.advice import advice_for, changed, known_fixes
+from convgrad.rules.check import Verdict, applies, check, first_broken, rows_for
+from convgrad.rules.contradictions import BY_ID, note_words, source_words
+from convgrad.rules.facts import Facts
+from convgrad.rules.vocabulary import Rule, say_value
+
+_COLUMNS = 96
+OPERATOR_NAMES = {Operator.CONV: "aclnnConvolutionBackward", Operator.TBC: "aclnnConvTbcBackward"}
+_WORDS = {
+    "ACCEPTED": "接受", "REFUSED": "拒绝", "on": "产品", "conformance": "一致性", "reason": "原因", "rule": "规则",
+    "source": "出处", "sources disagree": "出处不一致", "elsewhere": "其他产品", "note": "提示", "to fix": "修改办法",
+    "then": "修改后", "reproduce": "复现", "accepted": "接受", "the same": "相同", "forward pass": "前向计算",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way out: what to do, and the changed call with its verdict, where one line can say it."""
+
+    text: str
+    line: str = ""
+    accepted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything worth knowing about one verdict."""
+
+    verdict: Verdict
+    language: str
+    ways: tuple[Way, ...]
+    other_conformance: Verdict
+    other_products: tuple[Verdict, ...]
+
+    def __str__(self) -> str:
+        v, r = self.verdict, self.verdict.request
+        lines = [self._headline(), ""]
+        if v.rule is not None:
+            message = sentences.message if self.language == "en" else sentences.message_zh
+            lines += self._entry("reason", message(v.rule, Facts(r)))
+            lines += self._entry("rule", v.rule_id)
+            lines += self._entry("source", source_words(v.rule.source, self.language))
+            if v.rule.conflict and self.language == "en":
+                note = note_words(v.rule.note) or BY_ID[v.rule.conflict].topic
+                lines += self._entry("sources disagree", f"{v.rule.conflict}: {note}")
+        else:
+            for text in advice_for(Facts(r), self.language):
+                lines += self._entry("note", text)
+        lines += self._entry("elsewhere", *self._neighbours())
+        for number, way in enumerate(self.ways, start=1):
+            text = f"{number}. {way.text}" if len(self.ways) > 1 else way.text
+            lines += self._entry("to fix" if number == 1 else "", text)
+            if way.line:
+                lines += self._entry("", f"{self._word('then')}: {way.line}", wrapped=False)
+        lines += self._entry("reproduce", v.line, wrapped=False)
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _word(self, word: str) -> str:
+        return word if self.language == "en" else _WORDS[word]
+
+    def _entry(self, word: str, *texts: str, wrapped: bool = True) -> list[str]:
+        """A label and its text, folded to what a terminal shows; problem lines stay whole, to be pasted."""
+        label = self._word(word) if word else ""
+        width = 17 if self.language == "en" else 11
+        shown = len(label) if self.language == "en" else 2 * len(label)
+        columns = _COLUMNS if self.language == "en" else _COLUMNS // 2
+        folded = [part for text in texts for part in (wrap(text, columns) if wrapped else [text])]
+        labels = [label + " " * (width - shown), *[" " * width] * (len(folded) - 1)]
+        return [f"  {left} {right}" for left, right in zip(labels, folded, strict=False)]
+
+    def _headline(self) -> str:
+        v, r = self.verdict, self.verdict.request
+        word = self._word("ACCEPTED" if v.ok else "REFUSED")
+        operator = OPERATOR_NAMES[r.operator] if not r.forward else self._word("forward pass")
+        return f"{word} {int(v.status)} {v.status.name}: {operator}, {r.product}, {r.conformance}"
+
+    def _neighbours(self) -> list[str]:
+        v = self.verdict
+        texts = []
+        if not _same(self.other_conformance, v):
+            texts.append(f"{self.other_conformance.request.conformance}: {self._short(self.other_conformance)}")
+        groups: dict[str, list[str]] = {}
+        for other in self.other_products:
+            text = self._word("the same") if _same(other, v) else self._short(other)
+            groups.setdefault(text, []).append(other.request.product)
+        return texts + [f"{', '.join(keys)}: {text}" for text, keys in groups.items()]
+
+    def _short(self, v: Verdict) -> str:
+        return self._word("accepted") if v.ok else f"{int(v.status)} {v.rule_id}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same for machines."""
+        v = self.verdict
+        found = _verdict_dict(v)
+        if v.rule is not None:
+            found |= {
+                "source": source_words(v.rule.source), "conflict": v.rule.conflict, "note": v.rule.note,
+                "message_zh": sentences.message_zh(v.rule, Facts(v.request)),
+            }  # fmt: skip
+        return found | {
+            "ways": [{"text": w.text, "line": w.line, "accepted": w.accepted} for w in self.ways],
+            "other_conformance": _verdict_dict(self.other_conformance),
+            "other_products": [_verdict_dict(o) for o in self.other_products],
+        }
+
+
+def _same(a: Verdict, b: Verdict) -> bool:
+    return (a.status, a.rule_id) == (b.status, b.rule_id)
+
+
+def _verdict_dict(v: Verdict) -> dict[str, Any]:
+    return {
+        "status": int(v.status), "name": v.status.name, "product": v.request.product,
+        "conformance": v.request.conformance, "rule": v.rule_id, "value": say_value(v.value) if v.rule else None,
+        "message": v.message, "advice": list(v.advice), "line": v.line,
+    }  # fmt: skip
+
+
+def explain(request: Request, language: str = "en") -> Explanation:
+    """The verdict on a request, why, what other products and the other conformance say, and ways out."""
+    if language not in ("en", "zh"):
+        raise ValueError(f"unknown language {language!r}: use en or zh")
+    verdict = check(request)
+    ways = tuple(_ways(verdict.rule, request, language)) if verdict.rule else ()
+    other = next(c for c in CONFORMANCES if c != request.conformance)
+    return Explanation(
+        verdict, language, ways, check(replace(request, conformance=other)),
+        tuple(check(replace(request, product=key)) for key in products.KEYS if key != request.product),
+    )  # fmt: skip
+
+
+def _ways(rule: Rule, request: Request, language: str) -> list[Way]:
+    """Fixes in words; a changed call is shown only when it is accepted."""
+    ways = []
+    for fix in known_fixes(rule):
+        text = getattr(fix, language)
+        after = changed(request, fix.change) if fix.change else request
+        accepted = fix.change is not None and check(after).ok
+        ways.append(Way(text, str(after) if accepted else "", accepted))
+    return ways
+
+
+def walk(request: Request) -> list[tuple[str, Rule, str]]:
+    """Every row of the request's product: (`ok`, `NO` or `-`, the row, what was got); it ends at the first NO."""
+    facts = Facts(request)
+    decisive = first_broken(facts)
+    steps = []
+    for rule in rows_for(request.operator, request.product, request.conformance, request.forward):
+        if rule is decisive:
+            steps.append(("NO", rule, say_value(facts[rule.fact])))
+            break
+        steps.append(("ok" if applies(rule, facts) else "-", rule, ""))
+    return steps
