@@ -18,19 +18,66 @@ from .bin_files import read_bin, write_bin
 from .conv_type import ConvDtype, ConvFormat, ConvType, TPosition, bfloat16_t, float32_t, half, int32_t
 from .core_split import Block, CoreGrid, flat_blocks, grid_blocks
 from .errors import AddressError, CallOrderError, CapacityError, TileKernelError, TilingError
+from .filter_checks import check_filter_record
+from .filter_record import Conv3DBackpropFilterTilingData, FilterBasicBlock, TConv3DDwTiling
 from .global_tensor import Fill, GlobalMemory, GlobalTensor
 from .input_checks import check_record
 from .input_record import Conv3DBackpropInputTilingData, TConv3DBackpropInputTiling
+from .kernel_filter import Conv3DBackpropFilter
 from .kernel_input import Conv3DBackpropInput, finish_ncdhw
 from .platform import PlatformInfo
 from .simulate import InputSimulation, simulate
+from .simulate_filter import FilterSimulation, simulate_filter
+from .tiling_filter import Conv3dBpFilterTiling
 from .tiling_input import Conv3DBpInputTiling, FieldReport
 
 __all__ = [
-    "AddressError", "Block", "CallOrderError", "CapacityError", "Conv3DBackpropInput", "Conv3DBackpropInputTilingData",
-    "Conv3DBpInputTiling", "ConvDtype", "ConvFormat", "ConvType", "CoreGrid", "FieldReport", "Fill", "GlobalMemory",
-    "GlobalTensor", "InputSimulation", "PlatformInfo", "TConv3DBackpropInputTiling", "TPosition", "TileKernelError",
-    "TilingError", "bfloat16_t", "check_record", "element_fractal_z_3d", "element_ndc1hwc0", "finish_ncdhw",
-    "flat_blocks", "float32_t", "from_fractal_z_3d", "from_ndc1hwc0", "grid_blocks", "half", "index_fractal_z_3d",
-    "index_ndc1hwc0", "int32_t", "read_bin", "simulate", "to_fractal_z_3d", "to_ndc1hwc0", "write_bin",
-]  # fmt: skip
+    "AddressError",
+    "Block",
+    "CallOrderError",
+    "CapacityError",
+    "Conv3DBackpropFilter",
+    "Conv3DBackpropFilterTilingData",
+    "Conv3DBackpropInput",
+    "Conv3DBackpropInputTilingData",
+    "Conv3DBpInputTiling",
+    "Conv3dBpFilterTiling",
+    "ConvDtype",
+    "ConvFormat",
+    "ConvType",
+    "CoreGrid",
+    "FieldReport",
+    "Fill",
+    "FilterBasicBlock",
+    "FilterSimulation",
+    "GlobalMemory",
+    "GlobalTensor",
+    "InputSimulation",
+    "PlatformInfo",
+    "TConv3DBackpropInputTiling",
+    "TConv3DDwTiling",
+    "TPosition",
+    "TileKernelError",
+    "TilingError",
+    "bfloat16_t",
+    "check_filter_record",
+    "check_record",
+    "element_fractal_z_3d",
+    "element_ndc1hwc0",
+    "finish_ncdhw",
+    "flat_blocks",
+    "float32_t",
+    "from_fractal_z_3d",
+    "from_ndc1hwc0",
+    "grid_blocks",
+    "half",
+    "index_fractal_z_3d",
+    "index_ndc1hwc0",
+    "int32_t",
+    "read_bin",
+    "simulate",
+    "simulate_filter",
+    "to_fractal_z_3d",
+    "to_ndc1hwc0",
+    "write_bin",
+]

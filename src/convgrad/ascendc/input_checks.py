@@ -2,73 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from .errors import CapacityError, TilingError
 from .input_record import TConv3DBackpropInputTiling, ceil_div
 from .platform import PlatformInfo
+from .record_checks import Check, capacity_check, fields_check, first_broken, positive_check, raise_broken
 
 Record = TConv3DBackpropInputTiling
 
 MUST_BE_POSITIVE = (
-    "batch",
-    "cin",
-    "cout",
-    "dout",
-    "ho",
-    "wo",
-    "di",
-    "hi",
-    "wi",
-    "dk",
-    "hk",
-    "wk",
-    "singleCoreBatch",
-    "singleCoreCout",
-    "singleCoreCout1",
-    "singleCoreHo",
-    "singleCoreM",
-    "singleCoreCin",
-    "singleCoreCin1",
-    "singleCoreDin",
-    "baseM",
-    "baseK",
-    "baseN",
-    "stepM",
-    "stepN",
-    "stepKa",
-    "stepKb",
-    "strideD",
-    "strideH",
-    "strideW",
-    "dilationD",
-    "dilationH",
-    "dilationW",
-    "c0",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A demand on a record: what must hold, in words, the test, and the numbers to show when it fails."""
-
-    rule: str
-    demand: str
-    holds: Callable[[Record, PlatformInfo], bool]
-    got: Callable[[Record, PlatformInfo], str]
-    capacity: bool = False
-
-
-def fields_check(rule: str, demand: str, names: str, holds: Callable[[Record], bool]) -> Check:
-    """A row about a few fields, which are shown when it fails."""
-    shown = names.split()
-    return Check(
-        rule,
-        demand,
-        lambda record, _: holds(record),
-        lambda record, _: ", ".join(f"{name} {getattr(record, name)}" for name in shown),
-    )
+    "batch", "cin", "cout", "dout", "ho", "wo", "di", "hi", "wi", "dk", "hk", "wk", "singleCoreBatch", "singleCoreCout",
+    "singleCoreCout1", "singleCoreHo", "singleCoreM", "singleCoreCin", "singleCoreCin1", "singleCoreDin",
+    "baseM", "baseK", "baseN", "stepM", "stepN", "stepKa", "stepKb", "strideD", "strideH", "strideW",
+    "dilationD", "dilationH", "dilationW", "c0",
+)  # fmt: skip
 
 
 def slack(size: int, out: int, window: int, stride: int, dilation: int, pads: int) -> int:
@@ -144,13 +89,8 @@ def weights_stay(r: Record) -> bool:
     )
 
 
-def positive_check(name: str) -> Check:
-    """A row that demands a field above 0."""
-    return fields_check("tiling.positive", f"{name} must be above 0", name, lambda r: getattr(r, name) > 0)
-
-
-POSITIVE = tuple(positive_check(name) for name in MUST_BE_POSITIVE)
-CONSISTENCY = (
+POSITIVE: tuple[Check[Record], ...] = tuple(positive_check(name) for name in MUST_BE_POSITIVE)
+CONSISTENCY: tuple[Check[Record], ...] = (
     fields_check(
         "tiling.c0",
         "c0 must be 16 (c0Bits 4), or 8 (c0Bits 3) for float32",
@@ -272,23 +212,7 @@ CONSISTENCY = (
 )
 
 
-def capacity_check(
-    store: str,
-    size: Callable[[PlatformInfo], int],
-    bytes_of: Callable[[Record], int],
-    arithmetic: Callable[[Record], str],
-) -> Check:
-    """A row about one store: the bytes wanted, how they come about, and the bytes there are."""
-    return Check(
-        f"capacity.{store}",
-        f"the buffers in {store} must fit",
-        lambda r, p: bytes_of(r) <= size(p),
-        lambda r, p: f"{arithmetic(r)} = {bytes_of(r)} bytes of {size(p)}",
-        capacity=True,
-    )
-
-
-CAPACITIES = (
+CAPACITIES: tuple[Check[Record], ...] = (
     capacity_check(
         "L0A",
         lambda p: p.l0ASize,
@@ -320,18 +244,11 @@ CAPACITIES = (
 )
 
 
-def broken_checks(record: Record, platform: PlatformInfo) -> list[tuple[Check, str]]:
+def broken_checks(record: Record, platform: PlatformInfo) -> list[tuple[Check[Record], str]]:
     """Every row that does not hold, with its numbers; capacities only once the fields are consistent."""
-    for rows in (POSITIVE, CONSISTENCY, CAPACITIES):
-        broken = [(row, row.got(record, platform)) for row in rows if not row.holds(record, platform)]
-        if broken:
-            return broken
-    return []
+    return first_broken((POSITIVE, CONSISTENCY, CAPACITIES), record, platform)
 
 
 def check_record(record: Record, platform: PlatformInfo) -> None:
     """Raise TilingError or CapacityError naming every demand the record breaks."""
-    broken = broken_checks(record, platform)
-    if broken:
-        kind = CapacityError if broken[0][0].capacity else TilingError
-        raise kind("; ".join(f"{row.demand}, got {got}" for row, got in broken), broken[0][0].rule)
+    raise_broken(broken_checks(record, platform))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .filter_record import TConv3DDwTiling
 from .input_record import TConv3DBackpropInputTiling, ceil_div
 
 
@@ -173,3 +174,34 @@ def pairing_mistakes(t: TConv3DBackpropInputTiling, grad_output: int, weight: in
             )
         )
     return found
+
+
+def filter_mistakes(t: TConv3DDwTiling, grad_output: int, input: int, grad_weight: int, ho_start: int) -> list[Mistake]:
+    """What is wrong with the pointers of Conv3DBackpropFilter; here depth and batch are the caller's."""
+    a = place_in_ndc1hwc0(grad_output, t.dout, t.cout1, t.ho, t.wo * t.c0)
+    b = place_in_ndc1hwc0(input, t.di, t.cin1G, t.hi, t.wi * t.c0)
+    per_cin = t.window_area * t.weight_cout * t.c0
+    cin_place, rest = divmod(grad_weight, per_cin)
+    kd, cin_block = divmod(cin_place, t.cin1G)
+    expected_row = max(ho_start * t.strideH - t.padUp, 0)
+    expected_plane = a.plane * t.strideD - t.padFront + kd * t.dilationD
+    rows: list[tuple[bool, str, str, str]] = [
+        (a.rest != 0 or a.row != ho_start, "pointer.row", f"SetGradOutput offset {grad_output} stands at row {a.row}, "
+         f"element {a.rest}", f"start at row hoStart = {ho_start}"),
+        (b.rest != 0 or b.row != expected_row, "pointer.row", f"SetInput offset {input} stands at row {b.row}, element "
+         f"{b.rest}", f"start at row max(hoStart * strideH - padUp, 0) = {expected_row}"),
+        (rest % t.c0 != 0 or rest // t.c0 >= t.weight_cout, "pointer.weight_block",
+         f"GetTensorC offset {grad_weight} stands {rest} elements inside a cin block",
+         f"start at a cin block (multiples of {per_cin}) and a channel (multiples of c0)"),
+        (a.batch != b.batch, "pointer.batch", f"gradOutput stands in batch {a.batch}, the input in batch {b.batch}",
+         "use the same batch in both offsets"),
+        (b.plane != expected_plane, "pointer.depth",
+         f"input plane {b.plane}, gradOutput plane {a.plane} and window plane {kd} do not belong together",
+         f"din = dout * strideD - padFront + kd * dilationD = {expected_plane}"),
+        (b.block != cin_block, "pointer.cin_block", f"input stands at cin block {b.block}, gradWeight at {cin_block}",
+         "use the same first cin block in both offsets"),
+        (rest // t.c0 != a.block * t.c0, "pointer.cout_block",
+         f"gradOutput stands at channel {a.block * t.c0}, gradWeight at {rest // t.c0}",
+         "use the same first channel in both offsets"),
+    ]  # fmt: skip
+    return [Mistake(rule, found, advice) for broken, rule, found, advice in rows if broken][:1]

@@ -1,0 +1,69 @@
+"""The two operand matrices of one filter tile, taken from global memory in its true layouts.
+
+k = (ho - hoStart) * Wo + wo                     positions of gradOutput
+n = ((c1 * Kh + r) * Kw + s) * C0 + c0           input channel block, window row, window column, lane
+A(k, m) = gradOutput(m, ho, wo)
+B(k, n) = input(c, ho * sH - padUp + r * dH, wo * sW - padLeft + s * dW), zero outside; not turned
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .filter_record import TConv3DDwTiling
+from .global_tensor import GlobalTensor
+
+Matrix = NDArray[np.float32]
+
+
+def grad_output_matrix(
+    t: TConv3DDwTiling, gm: GlobalTensor, m_start: int, m_length: int, k_start: int, k_length: int, doing: str
+) -> Matrix:
+    """A(k, m) for some channels and positions; the pointer stands at the first row of the single shape."""
+    blocks = m_length // t.c0
+    matrix = np.zeros((k_length, blocks, t.c0), np.float32)
+    for block in range(blocks):
+        start = ((m_start // t.c0 + block) * t.ho * t.wo + k_start) * t.c0
+        matrix[:, block] = gm.read(start, k_length * t.c0, doing).reshape(k_length, t.c0)
+    return matrix.reshape(k_length, m_length)
+
+
+def input_matrix(
+    t: TConv3DDwTiling, gm: GlobalTensor, ho_start: int, n_start: int, n_length: int, k_start: int, k_length: int,
+    doing: str,
+) -> Matrix:  # fmt: skip
+    """B(k, n) for some columns and positions; the pointer stands at input row max(hoStart * sH - padUp, 0)."""
+    row_first, row_last = k_start // t.wo, (k_start + k_length - 1) // t.wo
+    rows = row_last - row_first + 1
+    block_first, block_last = n_start // (t.window_area * t.c0), (n_start + n_length - 1) // (t.window_area * t.c0)
+    padded = padded_input(t, gm, ho_start, row_first, rows, block_first, block_last - block_first + 1, doing)
+    matrix = np.empty((rows, t.wo, n_length // t.c0, t.c0), np.float32)
+    for column in range(n_length // t.c0):
+        c1, tap = divmod(n_start // t.c0 + column, t.window_area)
+        top, left = tap // t.wk * t.dilationH, tap % t.wk * t.dilationW
+        window = padded[c1 - block_first, top :: t.strideH, left :: t.strideW]
+        matrix[:, :, column] = window[:rows, : t.wo]
+    skipped = k_start - row_first * t.wo
+    return matrix.reshape(rows * t.wo, n_length)[skipped : skipped + k_length]
+
+
+def padded_input(
+    t: TConv3DDwTiling, gm: GlobalTensor, ho_start: int, row_first: int, rows: int, block_first: int, blocks: int,
+    doing: str,
+) -> Matrix:  # fmt: skip
+    """The input rows that some gradOutput rows see, with zero pads: [c1][row][column][lane]."""
+    pointer_row = max(ho_start * t.strideH - t.padUp, 0)
+    top = (ho_start + row_first) * t.strideH - t.padUp
+    height = (rows - 1) * t.strideH + (t.hk - 1) * t.dilationH + 1
+    width = (t.wo - 1) * t.strideW + (t.wk - 1) * t.dilationW + 1
+    padded = np.zeros((blocks, height, width, t.c0), np.float32)
+    first, last = max(top, 0), min(top + height, t.hi)
+    kept = min(t.wi, width - t.padLeft)
+    if first >= last or kept <= 0:
+        return padded
+    for block in range(blocks):
+        start = ((block_first + block) * t.hi + first - pointer_row) * t.wi * t.c0
+        stored = gm.read(start, (last - first) * t.wi * t.c0, doing).reshape(last - first, t.wi, t.c0)
+        padded[block, first - top : last - top, t.padLeft : t.padLeft + kept] = stored[:, :kept]
+    return padded
