@@ -58,13 +58,15 @@ class ExecutablePlan(Plan):
         return _execute(self, g, x, w, _given(out), threads)
 
 
-class _Operand(NamedTuple):
+class Operand(NamedTuple):
+    """A tensor as the caller gave it: its array (or whatever has its shape), dtype, and format ("" = the usual)."""
+
     array: AnyArray
     dtype: str
     format: str
 
 
-Buffers = tuple[_Operand | None, _Operand | None, _Operand | None]
+Buffers = tuple[Operand | None, Operand | None, Operand | None]
 """grad_input, grad_weight, grad_bias, where the caller gives them."""
 
 
@@ -162,14 +164,14 @@ def plan(request: Request) -> ExecutablePlan:
 # ---- reading what the caller holds -------------------------------------------------------------------------
 
 
-def _operand(source: object, name: str) -> _Operand:
+def _operand(source: object, name: str) -> Operand:
     if type(source) is np.ndarray:
         array = source
         if not (array.flags.aligned and array.dtype.isnative):
             array = array.astype(array.dtype.newbyteorder("="))
-        return _Operand(array, array.dtype.name, "")
+        return Operand(array, array.dtype.name, "")
     if isinstance(source, Tensor):
-        return _Operand(source.data, source.dtype.name, source.format if source.format != "ND" else "")
+        return Operand(source.data, source.dtype.name, source.format if source.format != "ND" else "")
     try:
         array = as_array(source, name)
     except TypeError as error:
@@ -189,7 +191,7 @@ def _given(out: Sequence[object] | None) -> Buffers:
     return first, second, third
 
 
-def _buffer(buffer: object, name: str) -> _Operand:
+def _buffer(buffer: object, name: str) -> Operand:
     if isinstance(buffer, Tensor):
         array, dtype, layout = buffer.data, buffer.dtype.name, buffer.format if buffer.format != "ND" else ""
     elif isinstance(buffer, np.ndarray):
@@ -199,7 +201,7 @@ def _buffer(buffer: object, name: str) -> _Operand:
         raise ConvGradError(f"{name} must be a NumPy array or a Tensor, not {kind}", rule="out.type", value=kind)
     if not array.flags.writeable:
         raise ConvGradError(f"{name} is read-only", rule="out.writeable", value="read-only")
-    return _Operand(array, dtype, layout)
+    return Operand(array, dtype, layout)
 
 
 def _number(name: str, value: object) -> int:
@@ -264,7 +266,7 @@ def _conformance(value: str) -> str:
     return value
 
 
-def _spec(operand: _Operand, default_format: str = "") -> TensorSpec:
+def _spec(operand: Operand, default_format: str = "") -> TensorSpec:
     array = operand.array
     layout = operand.format or default_format or _FORMATS.get(array.ndim, "ND")
     return TensorSpec(array.shape, operand.dtype, layout)
@@ -277,7 +279,7 @@ _MOST_PLANS = 4096
 
 
 def _planned(
-    operator: Operator, g: _Operand, x: _Operand, w: _Operand, b: _Operand | None,
+    operator: Operator, g: Operand, x: Operand, w: Operand, b: Operand | None,
     given: Buffers, asked: tuple[Any, ...],
 ) -> ExecutablePlan:
     """The plan of this call, from memory when the same call was planned before."""
@@ -290,20 +292,21 @@ def _planned(
     try:
         known = _plans.get(key)
     except TypeError:  # a list among the attributes: not kept
-        return plan(_requested(operator, g, x, w, b, given, asked))
+        return plan(requested(operator, g, x, w, b, given, asked))
     if known is not None:
         return known
-    made = plan(_requested(operator, g, x, w, b, given, asked))
+    made = plan(requested(operator, g, x, w, b, given, asked))
     if len(_plans) >= _MOST_PLANS:
         _plans.clear()
     _plans[key] = made
     return made
 
 
-def _requested(
-    operator: Operator, g: _Operand, x: _Operand, w: _Operand, b: _Operand | None, given: Buffers,
+def requested(
+    operator: Operator, g: Operand, x: Operand, w: Operand, b: Operand | None, given: Buffers,
     asked: tuple[Any, ...],
 ) -> Request:
+    """The request a call stands for; of the operands only shape, dtype and format count."""
     tbc = operator is Operator.TBC
     request = _tbc_request(g, x, w, b, given, asked) if tbc else _conv_request(g, x, w, given, asked)
     if request.product == "cpu":
@@ -320,7 +323,7 @@ def _refuse_other_dtypes(request: Request, own: Sequence[str], given: Buffers) -
             )
 
 
-def _conv_request(g: _Operand, x: _Operand, w: _Operand, given: Buffers, asked: tuple[Any, ...]) -> Request:
+def _conv_request(g: Operand, x: Operand, w: Operand, given: Buffers, asked: tuple[Any, ...]) -> Request:
     bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask, math, product, conformance = asked
     rank = max(x.array.ndim - 2, 1)
     channels = g.array.shape[1] if g.array.ndim > 1 else 0
@@ -341,7 +344,7 @@ def _conv_request(g: _Operand, x: _Operand, w: _Operand, given: Buffers, asked: 
 
 
 def _tbc_request(
-    g: _Operand, x: _Operand, w: _Operand, b: _Operand | None, given: Buffers, asked: tuple[Any, ...]
+    g: Operand, x: Operand, w: Operand, b: Operand | None, given: Buffers, asked: tuple[Any, ...]
 ) -> Request:
     pad, math, product, conformance = asked
     channels = g.array.shape[2] if g.array.ndim > 2 else 0
@@ -359,7 +362,7 @@ def _tbc_request(
 
 
 def _execute(
-    made: ExecutablePlan, g: _Operand, x: _Operand, w: _Operand, given: Buffers, threads: int | None
+    made: ExecutablePlan, g: Operand, x: Operand, w: Operand, given: Buffers, threads: int | None
 ) -> Gradients:
     if given != (None, None, None):
         _refuse_overlap(made.problem, (g, x, w), given)
@@ -396,7 +399,7 @@ def _threads(threads: int | None) -> int | None:
     return count
 
 
-def _refuse_overlap(problem: ConvProblem, operands: Sequence[_Operand], given: Buffers) -> None:
+def _refuse_overlap(problem: ConvProblem, operands: Sequence[Operand], given: Buffers) -> None:
     """A buffer that shares memory with an operand, with another buffer or with itself would be read half written."""
     buffers = [(i, o.array) for i, o in enumerate(given) if o is not None and o.array.size]
     names = ("grad_output", "input", "weight")
@@ -421,7 +424,7 @@ def _share(a: AnyArray, b: AnyArray) -> bool:
 
 
 def _forward(
-    request: Request, x: _Operand, w: _Operand, bias: object | None, out: object | None, threads: int | None
+    request: Request, x: Operand, w: Operand, bias: object | None, out: object | None, threads: int | None
 ) -> Any:
     request = with_output(request)
     made = plan(request)

@@ -1,0 +1,84 @@
+"""Gradients of arrays larger than memory: the functional API on dask arrays.
+
+Calls are checked at once, by the same rules as everywhere; what they return is lazy. The work is cut into blocks that
+depend on the problem only, so results have the same bits for any chunking, any scheduler and any number of workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from convgrad.dask.collections import Rechunked, Tensor, operand, partitioned
+from convgrad.dask.graph import gradients
+from convgrad.functional import Gradients, Numbers, Operand, Padding, plan, requested
+from convgrad.partition import Partition, partition
+from convgrad.request import Operator, Request
+from convgrad.status import ConvGradError
+
+__all__ = ["Rechunked", "Tensor", "chunks", "conv_backward", "conv_tbc_backward"]
+
+
+def conv_backward(
+    grad_output: object, input: object, weight: object, bias_sizes: Sequence[int] | None = None, *,
+    stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1, transposed: bool = False,
+    output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
+    math: str | int = "keep", product: str = "cpu", conformance: str = "document",
+    out: Sequence[object] | None = None, threads: int | None = None,
+) -> Gradients:
+    """Lazy gradients of a 1-D, 2-D or 3-D convolution, plain or transposed; arguments as `convgrad.conv_backward`.
+
+    Operands are dask arrays (or anything the functional API takes), chunked in any way. `threads` is the number of
+    engine threads of one task; by default a task has one core when others may run beside it, else all of them.
+
+    >>> import dask.array as da, convgrad.dask
+    >>> x = da.ones((8, 2, 16, 16), chunks=(2, 2, 16, 16), dtype="float32")
+    >>> w = da.ones((2, 2, 3, 3), dtype="float32")
+    >>> convgrad.dask.conv_backward(x, x, w, padding=1).bias.compute()
+    array([2048., 2048.], dtype=float32)
+    """
+    _refuse_buffers(out)
+    g, x, w = operand(grad_output, "grad_output"), operand(input, "input"), operand(weight, "weight")
+    asked = (
+        bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask, math, product,
+        conformance,
+    )
+    return _lazy(requested(Operator.CONV, g, x, w, None, (None, None, None), asked), g, x, w, threads)
+
+
+def conv_tbc_backward(
+    grad_output: object, input: object, weight: object, bias: object | None = None, *, pad: int = 0,
+    math: str | int = "keep", product: str = "cpu", conformance: str = "document",
+    out: Sequence[object] | None = None, threads: int | None = None,
+) -> Gradients:
+    """Lazy gradients of the time-batch-channel convolution; arguments as `convgrad.conv_tbc_backward`."""
+    _refuse_buffers(out)
+    g, x, w = operand(grad_output, "grad_output"), operand(input, "input"), operand(weight, "weight")
+    b = None if bias is None else operand(bias, "bias")
+    asked = (pad, math, product, conformance)
+    return _lazy(requested(Operator.TBC, g, x, w, b, (None, None, None), asked), g, x, w, threads)
+
+
+def chunks(request: Request | str) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """The chunks a problem is computed in, for arrays to be stored that way: nothing is rechunked then.
+
+    >>> convgrad.dask.chunks("conv n64 c64>64 i224x224 k3x3 p1")["input"][0]
+    (2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2)
+    """
+    made = partition(plan(Request.parse(request) if isinstance(request, str) else request))
+    return partitioned(made)
+
+
+def _lazy(request: Request, g: Operand, x: Operand, w: Operand, threads: int | None) -> Gradients:
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise ConvGradError(f"threads must be a whole number from 1, got {threads!r}", rule="threads.value",
+                            value=threads, line=str(request))  # fmt: skip
+    cut: Partition = partition(plan(request))
+    return gradients(cut, g, x, w, threads)
+
+
+def _refuse_buffers(out: Sequence[object] | None) -> None:
+    if out is not None:
+        raise ConvGradError(
+            "out: lazy gradients write nothing by themselves; use dask.array.store(gradients.input, target)",
+            rule="out.lazy", value=type(out).__name__,
+        )
