@@ -46,10 +46,11 @@ def run(
             order = problem.weight_order if name == "weight" else problem.data_order
             operands[name] = canonical(rounding.round_to(dtypes.find(plan.operand), values), order)
     for step in plan.steps:
+        if problem.empty and (step.result is not Result.GRAD_BIAS or bias_is_zero(problem)):
+            results[step.result][...] = 0  # the vendor's empty path lets shapes pass that obey no law
+            continue
         if step.result is Result.GRAD_BIAS:
             total = _bias(plan, fine if problem.transposed else coarse)
-        elif problem.empty:
-            total = np.zeros(_shape(g, step.contraction))
         elif step.contraction is Contraction.TO_FINE:
             total = to_fine(g, operands["coarse"], operands["weight"], chained)
         elif step.contraction is Contraction.TO_COARSE:
@@ -62,11 +63,6 @@ def run(
             order = problem.weight_order if step.result is Result.GRAD_WEIGHT else problem.data_order
             value = natural(value, order)
         out[...] = rounding.store(dtypes.find(step.stored_as), value)
-
-
-def _shape(g: Geometry, contraction: Contraction | None) -> tuple[int, ...]:
-    shapes = {Contraction.TO_FINE: g.fine_shape, Contraction.TO_COARSE: g.coarse_shape}
-    return shapes.get(contraction, g.weight_shape) if contraction else ()
 
 
 def canonical(array: AnyArray, order: AxisOrder) -> AnyArray:
@@ -88,8 +84,6 @@ def _bias(plan: Plan, grad_output: AnyArray | None) -> AnyArray:
     spec = problem.request.grad_output
     assert grad_output is not None and spec is not None
     channel = problem.data_order[1]
-    if bias_is_zero(problem):
-        return np.zeros(spec.shape[channel or 0])
     values = rounding.load(dtypes.find(spec.dtype), grad_output).astype(np.float64)
     sums: AnyArray = values.sum(axis=tuple(i for i in range(values.ndim) if i != channel))
     return sums

@@ -1,0 +1,124 @@
+"""Every documented limit at both sides, on every product that has it and on one that has not."""
+
+import pytest
+
+from convgrad.request import Request
+from convgrad.rules.check import check
+
+CONV_1D, CONV_2D, CONV_3D = "conv n1 c2>2 i1 k1", "conv n1 c2>2 i1x1 k1", "conv n1 c2>2 i1x1x1 k1"
+TCONV_1D, TCONV_2D, TCONV_3D = "tconv n1 c2>2 i1 k1", "tconv n1 c2>2 i1x1 k1", "tconv n1 c2>2 i1x1x1 k1"
+BIG = 2147483647
+ACCEPTED = 0
+
+# (what, last accepted line, first refused line, products, status in document conformance, in runtime conformance)
+LIMITS = [
+    ("window L", "conv n1 c2>2 i255 k255", "conv n1 c2>2 i256 k256", ("A2", "A3"), 161002, 561103),
+    ("window H", "conv n1 c2>2 i255x1 k255x1", "conv n1 c2>2 i256x1 k256x1", ("A2", "A3"), 161002, 561103),
+    ("window W", "conv n1 c2>2 i1x255 k1x255", "conv n1 c2>2 i1x256 k1x256", ("A2", "A3"), 161002, 561103),
+    ("window H in 3-D", "conv n1 c2>2 i1x255x1 k1x255x1",
+     "conv n1 c2>2 i1x256x1 k1x256x1", ("A2", "A3"), 161002, 561103),
+    ("window L, transposed", "tconv n1 c2>2 i1 k255", "tconv n1 c2>2 i1 k256", ("950",), 161002, 561103),
+    ("window W, transposed", "tconv n1 c2>2 i1x1 k1x255", "tconv n1 c2>2 i1x1 k1x256", ("950",), 161002, 561103),
+    ("stride H", f"{CONV_3D} s1x63x1", f"{CONV_3D} s1x64x1", ("A2", "A3"), 561103, 561103),
+    ("stride W", f"{CONV_3D} s1x1x63", f"{CONV_3D} s1x1x64", ("A2", "A3"), 561103, 561103),
+    ("padding L", f"{CONV_1D} p255", f"{CONV_1D} p256", ("A2", "A3"), 561103, 561103),
+    ("padding H", f"{CONV_2D} p255x0", f"{CONV_2D} p256x0", ("A2", "A3"), 561103, 561103),
+    ("padding bottom", f"{CONV_2D} p0x255x0x0", f"{CONV_2D} p0x256x0x0", ("A2", "A3"), 561103, 561103),
+    ("padding W in 3-D", f"{CONV_3D} p0x0x255", f"{CONV_3D} p0x0x256", ("A2", "A3"), 561103, 561103),
+    ("dilation L", f"{CONV_1D} d255", f"{CONV_1D} d256", ("A2", "A3"), 561103, 561103),
+    ("dilation D", f"{CONV_3D} d255x1x1", f"{CONV_3D} d256x1x1", ("A2", "A3"), 561103, 561103),
+    ("groups", "conv n1 c65535>65535 i1 k1 g65535", "conv n1 c65536>65536 i1 k1 g65536", ("950", "A2", "A3"),
+     561103, 561103),
+    ("groups, transposed", "tconv n1 c65535>65535 i1 k1 g65535", "tconv n1 c65536>65536 i1 k1 g65536",
+     ("950", "A2", "A3"), 561103, 561103),
+    ("stride D, transposed", f"{TCONV_3D} s1000000x1x1", f"{TCONV_3D} s1000001x1x1", ("950",), 561103, 561103),
+    ("dilation D, transposed", f"{TCONV_3D} d1000000x1x1", f"{TCONV_3D} d1000001x1x1", ("950",), 561103, 561103),
+    ("padding D, transposed", "tconv n1 c2>2 i1x1x1 k2000001x1x1 p1000000x0x0",
+     "tconv n1 c2>2 i1x1x1 k2000003x1x1 p1000001x0x0", ("950",), 561103, 561103),
+    ("stride L, transposed", f"{TCONV_1D} s{BIG - 1}", f"{TCONV_1D} s{BIG}", ("950",), 561103, 561103),
+    ("stride W, transposed", f"{TCONV_2D} s1x{BIG - 1}", f"{TCONV_2D} s1x{BIG}", ("950",), 561103, 561103),
+    ("dilation H, transposed", f"{TCONV_3D} d1x{BIG - 1}x1", f"{TCONV_3D} d1x{BIG}x1", ("950",), 561103, 561103),
+    ("padding L, transposed", f"tconv n1 c2>2 i{2 * BIG - 1} k1 p{BIG - 1}", f"tconv n1 c2>2 i{2 * BIG + 1} k1 p{BIG}",
+     ("950",), 561103, 561103),
+    ("TBC pad", "tbc n1 c2>2 i1 k1 p255", "tbc n1 c2>2 i1 k1 p256", ("A2", "A3"), 161002, 561103),
+    ("TBC pad", "tbc n1 c2>2 i1 k1 p255", "tbc n1 c2>2 i1 k1 p256", ("950",), 161002, ACCEPTED),
+    ("TBC pad", "tbc n1 c2>2 i1 k1 p255 fp16", "tbc n1 c2>2 i1 k1 p256 fp16", ("910",), 161002, 561103),
+    ("TBC window", "tbc n1 c2>2 i255 k255", "tbc n1 c2>2 i256 k256", ("A2", "A3"), 161002, 561103),
+    ("TBC window", "tbc n1 c2>2 i255 k255", "tbc n1 c2>2 i256 k256", ("950",), 161002, ACCEPTED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda x: f"{x[0]} {'/'.join(x[3])}")
+@pytest.mark.parametrize("conformance", ("document", "runtime"))
+def test_both_sides_of_a_limit(limit: tuple, conformance: str) -> None:
+    """The last value inside is accepted, the first outside gets its status; cpu takes both."""
+    _, inside, outside, products, document, runtime = limit
+    for product in products:
+        tail = f" on={product} as={conformance}"
+        assert check(Request.parse(inside + tail)).status == ACCEPTED, inside + tail
+        assert check(Request.parse(outside + tail)).status == (document if conformance == "document" else runtime)
+    assert check(Request.parse(f"{outside} on=cpu as={conformance}")).ok
+
+
+# Limits that belong to some products only: the same value passes elsewhere.
+UNLIMITED = [
+    ("conv n1 c2>2 i256 k256", ("950",)),
+    ("conv n1 c2>2 i256 k256 fp16", ("910", "310P")),
+    ("tconv n1 c2>2 i1 k256", ("A2", "A3")),
+    (f"{CONV_2D} s64", ("A2", "A3", "950")),
+    (f"{CONV_3D} s64x1x1", ("A2", "A3")),
+    (f"{CONV_3D} p256x0x0", ("A2", "A3")),
+    (f"{CONV_3D} s64 p256 d256", ("950",)),
+    (f"{TCONV_3D} s64", ("A2", "A3")),
+    (f"{TCONV_1D} d256", ("A2", "A3")),
+    ("conv n1 c65536>65536 i1 k1 g65536 fp16", ("910", "310P")),
+    ("tbc n1 c2>2 i256 k256 fp16", ("910",)),
+    ("tbc n1 c2>2 i0 k0 o1", ("A2", "A3", "950")),
+]
+
+
+@pytest.mark.parametrize(("line", "products"), UNLIMITED, ids=lambda v: str(v))
+@pytest.mark.parametrize("conformance", ("document", "runtime"))
+def test_products_without_the_limit_accept(line: str, products: tuple[str, ...], conformance: str) -> None:
+    """A limit is nobody else's limit."""
+    for product in products:
+        verdict = check(Request.parse(f"{line} on={product} as={conformance}"))
+        assert verdict.ok, (product, verdict.message)
+
+
+ON_950_TBC = [
+    ("tbc n1 c2>2 i1 k1 p2147483647 on=950 as=runtime", 0),
+    ("tbc n1 c2>2 i1 k1 p2147483648 on=950 as=runtime", 161002),
+]
+
+
+@pytest.mark.parametrize(("line", "status"), ON_950_TBC)
+def test_the_runtime_takes_any_32_bit_pad_on_950(line: str, status: int) -> None:
+    """2147483647 passes, one more does not."""
+    assert check(Request.parse(line)).status == status
+
+
+COUNTABLE = 2**60 - 1
+COUNTS = [
+    ("stride", f"{CONV_1D} s{COUNTABLE}", f"{CONV_1D} s{COUNTABLE + 1}"),
+    ("dilation", f"{CONV_1D} d{COUNTABLE}", f"{CONV_1D} d{COUNTABLE + 1}"),
+    ("padding", f"conv n1 c1>1 i1 k1 p{COUNTABLE} s{COUNTABLE}", f"conv n1 c1>1 i1 k1 p{COUNTABLE + 1} s{COUNTABLE}"),
+    ("elements", f"conv n1 c1>1 i{COUNTABLE} k1", f"conv n1 c1>1 i{COUNTABLE + 1} k1"),
+    ("elements with a zero", f"conv n0 c1>1 i{COUNTABLE} k1", f"conv n0 c1>1 i{COUNTABLE + 1} k1"),
+]
+
+
+@pytest.mark.parametrize(("what", "inside", "outside"), COUNTS, ids=[c[0] for c in COUNTS])
+def test_sizes_stay_countable(what: str, inside: str, outside: str) -> None:
+    """Sums and bytes of accepted sizes fit 63 bits; beyond that even cpu refuses."""
+    assert check(Request.parse(f"{inside} on=cpu")).ok
+    assert check(Request.parse(f"{outside} on=cpu")).status == 161002
+
+
+def test_products_of_sizes_that_leave_63_bits_are_refused() -> None:
+    """Sizes far beyond any integer type give a status, not an overflow."""
+    huge = 10**29
+    lines = (f"conv n{huge} c{huge}>{huge} i{huge} k{huge}", f"tconv n1 c1>1 i1 k1 s{huge} d{huge} p{huge}",
+             f"tbc n{huge} c{huge}>{huge} i{huge} k{huge} p{huge}", f"conv n1 c1>1 i1 k1 groups={huge}")  # fmt: skip
+    for line in lines:
+        assert check(Request.parse(line)).status == 161002
