@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from convgrad.status import ConvGradError
@@ -65,10 +65,9 @@ class VerbParser(argparse.ArgumentParser):
 
 def is_here(verb: Verb) -> bool:
     """Whether the verb's module is part of this installation."""
-    try:
-        return importlib.util.find_spec(verb.module) is not None
-    except ModuleNotFoundError:
-        return False
+    # By its file: find_spec would import the packages around it, and with them what they need.
+    path = Path(__file__).parent.joinpath(*verb.module.split(".")[1:])
+    return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
 
 
 def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
@@ -129,7 +128,7 @@ def _failed(error: Exception, as_json: bool) -> int:
         traceback.print_exc()
     if isinstance(error, ConvGradError):
         code, text = ExitCode.REFUSED, str(error)
-    elif isinstance(error, (UsageError, OSError)):
+    elif isinstance(error, (UsageError, OSError, ImportError)):  # an extra that is not installed is said as it is
         code, text = ExitCode.USAGE, str(error)
     elif isinstance(error, MemoryError):
         code, text = ExitCode.INTERNAL, f"not enough memory: {error}"

@@ -87,13 +87,13 @@ class Plan:
         return "\n".join(lines)
 
 
-def make_plan(problem: ConvProblem, advice: tuple[str, ...] = ()) -> Plan:
-    """The plan of a problem; engines add their paths and workspace to it."""
+def make_plan(problem: ConvProblem, advice: tuple[str, ...] = (), compute: str | None = None) -> Plan:
+    """The plan of a problem; engines add their paths and workspace to it. `compute` overrules the precision rows."""
     r = problem.request
     go, x, w = r.grad_output, r.input, r.weight
     assert go is not None and x is not None and w is not None
     inputs = (x.dtype, w.dtype) if r.forward else (go.dtype, x.dtype, w.dtype)
-    compute = precision.compute_dtype(r.product, precision.promote(*inputs), r.math, r.conformance)
+    compute = compute or precision.compute_dtype(r.product, precision.promote(*inputs), r.math, r.conformance)
     accumulate = Accumulator.FLOAT64 if compute == "float64" else Accumulator.FLOAT32
     accumulator = accumulate.value
     # HF32 only shortens operands: its results are float32.

@@ -1,0 +1,28 @@
+"""The PyTorch door: emulate a product under a model's backward pass, scan a model, measure what a dtype does to it.
+
+    with convgrad.torch.emulate(product="A2") as record: ...      convolution gradients as that product computes them
+    convgrad.torch.scan(model, inputs)                            what each product says to each convolution
+    convgrad.torch.impact(model, loss, batch)                     what each compute dtype does to each gradient
+    convgrad.torch.conv_backward(...), convolution(...) ...       the functional API on torch tensors
+
+`import convgrad` never imports torch; importing this package does.
+"""
+
+try:
+    import torch  # noqa: F401
+except ImportError as error:
+    raise ImportError("convgrad.torch needs PyTorch: pip install 'convgrad[torch]' (torch==2.13.0)") from error
+
+from convgrad.torch.emulation import Call, Emulation, Record, emulate
+from convgrad.torch.functional import conv_backward, conv_tbc, conv_tbc_backward, convolution
+
+__all__ = [
+    "Call",
+    "Emulation",
+    "Record",
+    "conv_backward",
+    "conv_tbc",
+    "conv_tbc_backward",
+    "convolution",
+    "emulate",
+]

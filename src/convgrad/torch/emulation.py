@@ -1,0 +1,291 @@
+"""`emulate`: under it, every convolution gradient PyTorch's autograd asks for is computed by convgrad.
+
+Two modes do it. A dispatch mode sees aten.convolution_backward below autograd, on whichever thread autograd runs it.
+torch.conv_tbc has no backward operator of its own, so a function mode replaces the call by a function that has one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, overload
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from convgrad import functional, terminal
+from convgrad.request import MATH_NAMES, Request
+from convgrad.rules.check import Verdict
+from convgrad.status import ConvGradError, Status
+from convgrad.torch import calls, operators
+from convgrad.torch.calls import Attributes, Decision, Settings
+from convgrad.torch.layers import LayerNames
+from convgrad.torch.memory import unreadable
+
+_aten = torch.ops.aten
+_OPERANDS = ("grad_output", "input", "weight")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One convolution call as it was asked, judged and computed."""
+
+    layer: str
+    """Name of the module, or of the one around it for a call of torch.nn.functional; empty when unknown."""
+    verdict: Verdict
+    computed_in: str
+    """The dtype operands were rounded to; empty for a refused call."""
+    computed_by: str
+    """`convgrad`, or `pytorch` for a refused call that was let through."""
+    seconds: float
+
+    @property
+    def request(self) -> Request:
+        return self.verdict.request
+
+    @property
+    def line(self) -> str:
+        """The problem line."""
+        return self.verdict.line
+
+    @property
+    def ok(self) -> bool:
+        return self.verdict.ok
+
+    @property
+    def lowered(self) -> bool:
+        """Whether operands were rounded to fewer bits than their own dtype has."""
+        return self.ok and self.request.input is not None and self.computed_in != self.request.input.dtype
+
+    def as_row(self) -> dict[str, Any]:
+        """What JSON shows of it."""
+        v = self.verdict
+        return {
+            "layer": self.layer, "line": self.line, "status": int(v.status), "rule": v.rule_id, "message": v.message,
+            "advice": list(v.advice), "computed_in": self.computed_in, "computed_by": self.computed_by,
+            "seconds": self.seconds,
+        }
+
+
+class Record(Sequence[Call]):
+    """The calls made under an emulation, in order; printed as a table."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+
+    @property
+    def refused(self) -> list[Call]:
+        return [call for call in self.calls if not call.ok]
+
+    @property
+    def lowered(self) -> list[Call]:
+        return [call for call in self.calls if call.lowered]
+
+    @overload
+    def __getitem__(self, at: int) -> Call: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Call]: ...
+    def __getitem__(self, at: int | slice) -> Call | list[Call]:
+        return self.calls[at]
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def as_rows(self) -> list[dict[str, Any]]:
+        """Every call as a JSON object."""
+        return [call.as_row() for call in self.calls]
+
+    def __str__(self) -> str:
+        def says(call: Call) -> str:
+            return call.computed_in if call.ok else f"{int(call.verdict.status)} {call.verdict.rule_id}"
+
+        rows = [(c.layer, c.line, says(c), c.computed_by, f"{c.seconds * 1e3:.2f}") for c in self.calls]
+        return terminal.table(("layer", "call", "computed in", "by", "ms"), rows, right=(4,))
+
+
+def emulate(
+    product: str = "A2", math: str | int | None = None, *, allow_hf32: bool = True, on_refusal: str = "raise",
+    conformance: str = "document", forward: bool = False, deterministic: bool = True, threads: int | None = None,
+) -> Emulation:
+    """A context in which a model's convolution gradients are those of `product`; it gives the `Record` of the calls.
+
+    Without `math` the device's own switch decides: `allow_hf32` is on for convolutions unless turned off, which makes
+    cubeMathType 1 (ALLOW_FP32_DOWN_PRECISION: HF32, on older products float16), or 0 (KEEP_DTYPE) when off.
+    `on_refusal="raise"` raises `ConvGradError` from `backward()`; `"record"` lets PyTorch compute what the product
+    refuses and records why. `forward=True` computes the forward pass with the same numerics too.
+    Results are always deterministic; `deterministic=False` is accepted and gives the same bits.
+
+    >>> layer, x = torch.nn.Conv2d(3, 8, 3), torch.ones(1, 3, 8, 8)
+    >>> with emulate("A2") as record:
+    ...     layer(x).sum().backward()
+    >>> record[0].computed_in
+    'hf32'
+    """
+    if on_refusal not in ("raise", "record"):
+        message = f"on_refusal must be raise or record, got {on_refusal!r}"
+        raise ConvGradError(message, rule="on_refusal.name", value=on_refusal)
+    number = functional._math(("keep", "allow_down")[bool(allow_hf32)] if math is None else math)
+    if number == MATH_NAMES.index("hf32") and not allow_hf32:
+        raise ConvGradError("math='hf32' contradicts allow_hf32=False", rule="math.hf32", value=allow_hf32)
+    settings = Settings(functional._product(product), number, functional._conformance(conformance))
+    return Emulation(settings, on_refusal == "record", forward, functional._threads(threads))
+
+
+class Emulation:
+    """What `emulate` gives: a context that may be entered again, and nested (the innermost one computes)."""
+
+    def __init__(
+        self, settings: Settings, let_through: bool = False, forward: bool = False, threads: int | None = None
+    ) -> None:
+        self.settings = settings
+        self.let_through = let_through
+        self.forward = forward
+        self.threads = threads
+        self.record = Record()
+        self.layers = LayerNames()
+        self._entered: list[ExitStack] = []
+
+    def __enter__(self) -> Record:
+        with ExitStack() as stack:
+            stack.enter_context(self.layers)
+            stack.enter_context(_ReplaceConvTbc(self.layers))
+            stack.enter_context(_Intercept(self))
+            self._entered.append(stack.pop_all())
+        return self.record
+
+    def __exit__(self, *exception: Any) -> None:
+        self._entered.pop().__exit__(*exception)
+
+    # ---- the intercepted operators
+
+    def conv_backward(self, func: Any, g: Tensor, x: Tensor, w: Tensor, *numbers: Any) -> Any:
+        attributes = Attributes.of(numbers)
+        started = perf_counter()
+        decision = calls.decide_conv(self.settings, g, x, w, attributes)
+        return self._answer(decision, started, (g, x, w), lambda: func(g, x, w, *numbers))
+
+    def conv_tbc_backward(self, func: Any, g: Tensor, x: Tensor, w: Tensor, b: Tensor, pad: int) -> Any:
+        started = perf_counter()
+        decision = calls.decide_tbc(self.settings, g, x, w, b, pad)
+        return self._answer(decision, started, (g, x, w), lambda: func(g, x, w, b, pad))
+
+    def convolution(self, func: Any, x: Tensor, w: Tensor, bias: Tensor | None, *numbers: Any) -> Any:
+        self.layers.keep((x, w, bias))
+        if not self.forward:
+            return func(x, w, bias, *numbers)
+        return operators.convolution_op(x, w, bias, *numbers, *self._how())
+
+    def conv_tbc(self, func: Any, x: Tensor, w: Tensor, bias: Tensor, pad: int = 0) -> Any:
+        if not self.forward:
+            return func(x, w, bias, pad)
+        return operators.conv_tbc_op(x, w, bias, pad, *self._how())
+
+    def _how(self) -> tuple[str, str, str, int | None]:
+        s = self.settings
+        return MATH_NAMES[s.math], s.product, s.conformance, self.threads
+
+    def _answer(
+        self, decision: Decision, started: float, operands: tuple[Tensor, Tensor, Tensor], own: Callable[[], Any]
+    ) -> Any:
+        """The gradients of an accepted call; of a refused one an error, or PyTorch's own."""
+        verdict = _readable(decision.verdict, operands)
+        layer = self.layers.of_backward()
+        if verdict.ok and decision.plan is not None:
+            found: Any = calls.gradients(decision.plan, *operands, threads=self.threads)
+            computed_in, computed_by = decision.plan.operand, "convgrad"
+        elif self.let_through:
+            with _own_kernels():
+                found = own()
+            computed_in, computed_by = "", "pytorch"
+        else:
+            raise calls.refusal(verdict, layer)
+        self.record.calls.append(Call(layer, verdict, computed_in, computed_by, perf_counter() - started))
+        return found
+
+
+def _readable(verdict: Verdict, operands: tuple[Tensor, Tensor, Tensor]) -> Verdict:
+    """The verdict, or the refusal of a tensor whose elements the CPU cannot read."""
+    for name, tensor in zip(_OPERANDS, operands, strict=True):
+        reason = unreadable(tensor)
+        if reason is not None:
+            what, got, way_out = reason
+            message = f"{name} must be a dense real tensor in CPU memory, got {what} {got}: {way_out}"
+            return Verdict(verdict.request, Status.PARAM_INVALID, None, got, message)
+    return verdict
+
+
+_state = threading.local()
+
+
+@contextmanager
+def _own_kernels() -> Iterator[None]:
+    """PyTorch computes for itself, whatever emulations are around."""
+    before = getattr(_state, "own", False)
+    _state.own = True
+    try:
+        yield
+    finally:
+        _state.own = before
+
+
+class _Intercept(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Hands convolution calls to an emulation, everything else to PyTorch."""
+
+    def __init__(self, emulation: Emulation) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._handlers: dict[Any, Callable[..., Any]] = {
+            _aten.convolution_backward.default: emulation.conv_backward,
+            torch.ops.convgrad.pytorch_conv_tbc_backward.default: emulation.conv_tbc_backward,
+            _aten.convolution.default: emulation.convolution,
+            _aten.conv_tbc.default: emulation.conv_tbc,
+        }
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        handler = self._handlers.get(func)
+        if handler is None or getattr(_state, "own", False) or any(isinstance(a, FakeTensor) for a in args):
+            return func(*args, **(kwargs or {}))
+        return handler(func, *args, **(kwargs or {}))
+
+
+class _ConvTbc(torch.autograd.Function):
+    """torch.conv_tbc whose backward is one operator that modes can see."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor, weight: Tensor, bias: Tensor, pad: int) -> Tensor:
+        ctx.save_for_backward(input, weight, bias)
+        ctx.pad = pad
+        return torch.conv_tbc(input, weight, bias, pad)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        input, weight, bias = ctx.saved_tensors
+        found = operators.pytorch_conv_tbc_backward_op(grad_outputs[0], input, weight, bias, ctx.pad)
+        return *(t if need else None for t, need in zip(found, ctx.needs_input_grad, strict=False)), None
+
+
+def _conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    return _ConvTbc.apply(input, weight, bias, pad)  # type: ignore[no-untyped-call, no-any-return]
+
+
+class _ReplaceConvTbc(TorchFunctionMode):
+    """Calls of torch.conv_tbc become the function above."""
+
+    _names = (torch.conv_tbc, _aten.conv_tbc, _aten.conv_tbc.default)
+
+    def __init__(self, layers: LayerNames) -> None:
+        super().__init__()
+        self._layers = layers
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func not in self._names:
+            return func(*args, **(kwargs or {}))
+        result = _conv_tbc(*args, **(kwargs or {}))
+        if result.grad_fn is not None:
+            self._layers.keep_node(result.grad_fn._sequence_nr())
+        return result

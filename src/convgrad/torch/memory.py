@@ -1,0 +1,73 @@
+"""Torch tensors as arrays that share their memory, and fresh torch tensors for results."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import ml_dtypes
+import torch
+
+from convgrad.arrays import AnyArray
+from convgrad.status import ConvGradError
+
+# dtypes NumPy has no name for: seen as integers of their width, then as what ml_dtypes calls them.
+_SEEN_AS: dict[torch.dtype, tuple[torch.dtype, Any]] = {
+    torch.bfloat16: (torch.int16, ml_dtypes.bfloat16),
+    torch.float8_e4m3fn: (torch.uint8, ml_dtypes.float8_e4m3fn),
+    torch.float8_e5m2: (torch.uint8, ml_dtypes.float8_e5m2),
+}
+_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def dtype_name(tensor: torch.Tensor) -> str:
+    """The dtype's name as the rules know it."""
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def unreadable(tensor: torch.Tensor) -> tuple[str, str, str] | None:
+    """Why the CPU cannot read this tensor's elements: (what, got, the way out); `None` when it can."""
+    if tensor.device.type == "meta":
+        return "device", "meta", "a meta tensor has no elements; scan() works on shapes alone"
+    if tensor.device.type != "cpu":
+        return "device", tensor.device.type, "move it with .cpu()"
+    if tensor.layout is not torch.strided:
+        return "layout", str(tensor.layout).removeprefix("torch."), "make it dense with .to_dense()"
+    if tensor.is_complex():
+        return "dtype", dtype_name(tensor), "split it with torch.view_as_real"
+    return None
+
+
+def refuse_unreadable(tensor: object, name: str) -> None:
+    """Raises unless `tensor` is a dense real tensor in CPU memory."""
+    if not isinstance(tensor, torch.Tensor):
+        kind = type(tensor).__name__
+        raise ConvGradError(f"{name} must be a torch.Tensor, not {kind}", rule=f"{name}.type", value=kind)
+    reason = unreadable(tensor)
+    if reason is not None:
+        what, got, way_out = reason
+        message = f"{name} must be a dense real tensor in CPU memory, got {what} {got}: {way_out}"
+        raise ConvGradError(message, rule=f"{name}.{what}", value=got)
+
+
+def array_of(tensor: torch.Tensor) -> AnyArray:
+    """The tensor's own memory, with its strides."""
+    plain = tensor.detach()
+    if plain.is_neg():
+        plain = plain.resolve_neg()
+    seen_as = _SEEN_AS.get(plain.dtype)
+    if seen_as is None:
+        return plain.numpy()
+    integers, name = seen_as
+    return cast(AnyArray, plain.view(integers).numpy().view(name))
+
+
+def is_channels_last(tensor: torch.Tensor) -> bool:
+    """Whether the channel is the innermost axis in memory (and could not be called plain order as well)."""
+    order = _CHANNELS_LAST.get(tensor.dim())
+    return order is not None and tensor.is_contiguous(memory_format=order) and not tensor.is_contiguous()
+
+
+def gradient_like(tensor: torch.Tensor, channels_last: bool) -> torch.Tensor:
+    """An unwritten tensor of the same shape and dtype, in the memory order asked for."""
+    order = _CHANNELS_LAST[tensor.dim()] if channels_last else torch.contiguous_format
+    return torch.empty_like(tensor, memory_format=order, requires_grad=False)

@@ -1,0 +1,283 @@
+"""Custom operators: `convgrad::convolution`, `convgrad::conv_backward` and their time-batch-channel pair.
+
+They have shape-only implementations and derivatives of any order, so that autograd, fake tensors and torch.compile
+know them. With cotangents (X, W, b) of (grad_input, grad_weight, grad_bias), and every result linear in each operand:
+
+    d grad_output = conv(X, weight) + conv(input, W) + b on every position
+    d input       = grad_input  of (grad_output, W)
+    d weight      = grad_weight of (grad_output, X)
+
+A third one, `convgrad::pytorch_conv_tbc_backward`, is PyTorch's own formula as an operator of its own: PyTorch
+dispatches none, so nothing else could see the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from convgrad import functional
+from convgrad.geometry import coarse_size, fine_size
+from convgrad.torch import calls
+from convgrad.torch.memory import gradient_like, is_channels_last
+
+_NUMBERS = (
+    "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups"
+)
+_HOW = "str math, str product, str conformance, int? threads"
+
+Pair = tuple[int, int]
+
+
+def pairs_of(padding: Sequence[int], rank: int) -> list[Pair]:
+    """(low, high) per axis from one or two numbers per axis."""
+    if len(padding) == 2 * rank:
+        return list(zip(padding[::2], padding[1::2], strict=True))
+    return [(p, p) for p in padding]
+
+
+def _settings(math: str, product: str, conformance: str) -> calls.Settings:
+    return calls.Settings(functional._product(product), functional._math(math), functional._conformance(conformance))
+
+
+# ---- convolution -------------------------------------------------------------------------------------------
+
+
+@torch.library.custom_op(
+    "convgrad::convolution", mutates_args=(), device_types="cpu",
+    schema=f"(Tensor input, Tensor weight, Tensor? bias, {_NUMBERS}, {_HOW}) -> Tensor",
+)
+def convolution_op(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int, math: str, product: str,
+    conformance: str, threads: int | None,
+) -> Tensor:
+    """The forward pass."""
+    numbers = calls.Attributes.of((None, stride, padding, dilation, transposed, output_padding, groups, ()))
+    return _computed(calls.decide_forward(_settings(math, product, conformance), input, weight, numbers), input,
+                     weight, bias, threads)
+
+
+def _computed(
+    decision: calls.Decision, input: Tensor, weight: Tensor, bias: Tensor | None, threads: int | None
+) -> Tensor:
+    if decision.plan is None:
+        raise calls.refusal(decision.verdict)
+    return calls.output(decision.plan, input, weight, bias, threads)
+
+
+@convolution_op.register_fake
+def _(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int, *how: object,
+) -> Tensor:
+    low, high = zip(*pairs_of(padding, input.dim() - 2), strict=True)
+    size = map(
+        *((fine_size,) if transposed else (coarse_size,)), input.shape[2:], weight.shape[2:], stride, dilation, low,
+        high, *((output_padding,) if transposed else ()),
+    )
+    channels = weight.shape[1] * groups if transposed else weight.shape[0]
+    return calls.output_like(input, weight, (input.shape[0], channels, *size))
+
+
+@torch.library.custom_op(
+    "convgrad::conv_backward", mutates_args=(), device_types="cpu",
+    schema=f"(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, {_NUMBERS}, bool[] output_mask, "
+    f"{_HOW}) -> (Tensor, Tensor, Tensor)",
+)
+def conv_backward_op(
+    grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sequence[int] | None, stride: Sequence[int],
+    padding: Sequence[int], dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int,
+    output_mask: Sequence[bool], math: str, product: str, conformance: str, threads: int | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients; an empty tensor where the mask says no."""
+    attributes = calls.Attributes.of(
+        (bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask)
+    )
+    decision = calls.decide_conv(_settings(math, product, conformance), grad_output, input, weight, attributes)
+    if decision.plan is None:
+        raise calls.refusal(decision.verdict)
+    found = calls.gradients(decision.plan, grad_output, input, weight, threads)
+    x, w, b = (grad_output.new_empty(0) if t is None else t for t in found)
+    return x, w, b
+
+
+@conv_backward_op.register_fake
+def _(
+    grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: object, stride: object, padding: object,
+    dilation: object, transposed: object, output_padding: object, groups: object, output_mask: Sequence[bool],
+    *how: object,
+) -> tuple[Tensor, Tensor, Tensor]:
+    last = is_channels_last(input) or is_channels_last(weight)
+    like = (
+        gradient_like(input, last), gradient_like(weight, last), grad_output.new_empty(grad_output.shape[1])
+    )
+    x, w, b = (t if wanted else grad_output.new_empty(0) for t, wanted in zip(like, output_mask, strict=True))
+    return x, w, b
+
+
+def _keep_convolution(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    input, weight, _, *numbers = inputs
+    ctx.save_for_backward(input, weight)
+    ctx.numbers = numbers
+
+
+def _convolution_derivative(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
+    input, weight = ctx.saved_tensors
+    mask = list(ctx.needs_input_grad[:3])
+    sums = conv_backward_op(grad_output, input, weight, None, *ctx.numbers[:6], mask, *ctx.numbers[6:])
+    return (*(t if wanted else None for t, wanted in zip(sums, mask, strict=True)), *(None,) * 10)
+
+
+convolution_op.register_autograd(_convolution_derivative, setup_context=_keep_convolution)
+
+
+def _keep_conv_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*inputs[:3])
+    ctx.numbers, ctx.mask, ctx.how = inputs[4:10], inputs[10], inputs[11:]
+    ctx.set_materialize_grads(False)
+
+
+def _conv_backward_derivative(ctx: Any, *cotangents: Tensor | None) -> tuple[Any, ...]:
+    def forward(x: Tensor, w: Tensor) -> Tensor:
+        found: Tensor = convolution_op(x, w, None, *ctx.numbers, *ctx.how)
+        return found
+
+    def backward(g: Tensor, x: Tensor, w: Tensor, which: int) -> Tensor:
+        mask = [i == which for i in range(3)]
+        found: Tensor = conv_backward_op(g, x, w, None, *ctx.numbers, mask, *ctx.how)[which]
+        return found
+
+    wanted = [c if m else None for c, m in zip(cotangents, ctx.mask, strict=True)]
+    return (*second_derivative(ctx, wanted, forward, backward, channel=1), *(None,) * 12)
+
+
+def second_derivative(
+    ctx: Any, cotangents: Sequence[Tensor | None], forward: Callable[[Tensor, Tensor], Tensor],
+    backward: Callable[[Tensor, Tensor, Tensor, int], Tensor], channel: int,
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """The three lines of algebra above; every missing cotangent is zero."""
+    g, x, w = ctx.saved_tensors
+    for_x, for_w, for_b = cotangents
+    need_g, need_x, need_w = ctx.needs_input_grad[:3]
+    grad_g = grad_x = grad_w = None
+    if need_g:
+        terms = [forward(for_x, w)] if for_x is not None else []
+        terms += [forward(x, for_w)] if for_w is not None else []
+        if for_b is not None:
+            terms.append(for_b.reshape([-1 if i == channel else 1 for i in range(g.dim())]).expand_as(g))
+        grad_g = sum(terms[1:], terms[0]) if terms else None
+    if need_x and for_w is not None:
+        grad_x = backward(g, x, for_w, 0)
+    if need_w and for_x is not None:
+        grad_w = backward(g, for_x, w, 1)
+    return grad_g, grad_x, grad_w
+
+
+conv_backward_op.register_autograd(_conv_backward_derivative, setup_context=_keep_conv_backward)
+
+
+# ---- time-batch-channel ------------------------------------------------------------------------------------
+
+
+@torch.library.custom_op(
+    "convgrad::conv_tbc", mutates_args=(), device_types="cpu",
+    schema=f"(Tensor input, Tensor weight, Tensor? bias, SymInt pad, {_HOW}) -> Tensor",
+)
+def conv_tbc_op(
+    input: Tensor, weight: Tensor, bias: Tensor | None, pad: int, math: str, product: str, conformance: str,
+    threads: int | None,
+) -> Tensor:
+    """The forward pass of the time-batch-channel convolution."""
+    decision = calls.decide_forward(_settings(math, product, conformance), input, weight, pad)
+    return _computed(decision, input, weight, bias, threads)
+
+
+@conv_tbc_op.register_fake
+def _(input: Tensor, weight: Tensor, bias: Tensor | None, pad: int, *how: object) -> Tensor:
+    length = coarse_size(input.shape[0], weight.shape[0], pad_low=pad, pad_high=pad)
+    return input.new_empty((length, input.shape[1], weight.shape[2]))
+
+
+@torch.library.custom_op(
+    "convgrad::conv_tbc_backward", mutates_args=(), device_types="cpu",
+    schema=f"(Tensor grad_output, Tensor input, Tensor weight, Tensor bias, SymInt pad, {_HOW}) "
+    "-> (Tensor, Tensor, Tensor)",
+)
+def conv_tbc_backward_op(
+    grad_output: Tensor, input: Tensor, weight: Tensor, bias: Tensor, pad: int, math: str, product: str,
+    conformance: str, threads: int | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of the time-batch-channel convolution."""
+    decision = calls.decide_tbc(_settings(math, product, conformance), grad_output, input, weight, bias, pad)
+    if decision.plan is None:
+        raise calls.refusal(decision.verdict)
+    x, w, b = calls.gradients(decision.plan, grad_output, input, weight, threads)
+    assert x is not None and w is not None and b is not None
+    return x, w, b
+
+
+@torch.library.custom_op(
+    "convgrad::pytorch_conv_tbc_backward", mutates_args=(),
+    schema="(Tensor grad_output, Tensor input, Tensor weight, Tensor bias, SymInt pad) -> (Tensor, Tensor, Tensor)",
+)
+def pytorch_conv_tbc_backward_op(
+    grad_output: Tensor, input: Tensor, weight: Tensor, bias: Tensor, pad: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """PyTorch's own gradients of torch.conv_tbc."""
+    x, w, b = torch.ops.aten.conv_tbc_backward(grad_output, input, weight, bias, pad)
+    return x, w, b
+
+
+def _tbc_shapes(
+    grad_output: Tensor, input: Tensor, weight: Tensor, bias: Tensor, *rest: object
+) -> tuple[Tensor, Tensor, Tensor]:
+    return gradient_like(input, False), gradient_like(weight, False), gradient_like(bias, False)
+
+
+def _keep_tbc(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    input, weight, bias, *rest = inputs
+    ctx.save_for_backward(input, weight)
+    ctx.has_bias, ctx.rest = bias is not None, rest
+
+
+def _tbc_derivative(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
+    input, weight = ctx.saved_tensors
+    x, w, b = conv_tbc_backward_op(grad_output, input, weight, grad_output.new_empty(weight.shape[2]), *ctx.rest)
+    return x, w, b if ctx.has_bias else None, *(None,) * 5
+
+
+def _keep_tbc_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*inputs[:3])
+    ctx.rest = inputs[4:]
+    ctx.set_materialize_grads(False)
+
+
+def _tbc_backward_derivative(op: Any, forward: Callable[..., Tensor]) -> Callable[..., tuple[Any, ...]]:
+    def derivative(ctx: Any, *cotangents: Tensor | None) -> tuple[Any, ...]:
+        def backward(g: Tensor, x: Tensor, w: Tensor, which: int) -> Tensor:
+            found: Tensor = op(g, x, w, g.new_empty(w.shape[2]), *ctx.rest)[which]
+            return found
+
+        found = second_derivative(ctx, cotangents, lambda x, w: forward(x, w, *ctx.rest), backward, channel=2)
+        return (*found, *(None,) * (1 + len(ctx.rest)))
+
+    return derivative
+
+
+def _pytorch_conv_tbc(input: Tensor, weight: Tensor, pad: int) -> Tensor:
+    return torch.conv_tbc(input, weight, input.new_zeros(weight.shape[2]), pad)
+
+
+def _our_conv_tbc(input: Tensor, weight: Tensor, *rest: Any) -> Tensor:
+    found: Tensor = conv_tbc_op(input, weight, None, *rest)
+    return found
+
+
+conv_tbc_op.register_autograd(_tbc_derivative, setup_context=_keep_tbc)
+for _op, _forward in ((conv_tbc_backward_op, _our_conv_tbc), (pytorch_conv_tbc_backward_op, _pytorch_conv_tbc)):
+    _op.register_fake(_tbc_shapes)
+    _op.register_autograd(_tbc_backward_derivative(_op, _forward), setup_context=_keep_tbc_backward)
