@@ -15,12 +15,15 @@ from convgrad.layouts import (
 )
 
 from .bin_files import read_bin, write_bin
+from .compare_dump import DumpComparison, WrongTile, compare_dump
 from .conv_type import ConvDtype, ConvFormat, ConvType, TPosition, bfloat16_t, float32_t, half, int32_t
 from .core_split import Block, CoreGrid, flat_blocks, grid_blocks
+from .coverage import Core, CoverageReport, check_kernel, run_kernel
 from .errors import AddressError, CallOrderError, CapacityError, TileKernelError, TilingError
 from .filter_checks import check_filter_record
 from .filter_record import Conv3DBackpropFilterTilingData, FilterBasicBlock, TConv3DDwTiling
 from .global_tensor import Fill, GlobalMemory, GlobalTensor
+from .golden import Golden, GoldenTile, MemorySlice
 from .input_checks import check_record
 from .input_record import Conv3DBackpropInputTilingData, TConv3DBackpropInputTiling
 from .kernel_filter import Conv3DBackpropFilter
@@ -30,6 +33,7 @@ from .simulate import InputSimulation, simulate
 from .simulate_filter import FilterSimulation, simulate_filter
 from .tiling_filter import Conv3dBpFilterTiling
 from .tiling_input import Conv3DBpInputTiling, FieldReport
+from .traffic import Traffic, TrafficReport, traffic_report
 
 __all__ = [
     "AddressError",
@@ -45,23 +49,34 @@ __all__ = [
     "ConvDtype",
     "ConvFormat",
     "ConvType",
+    "Core",
     "CoreGrid",
+    "CoverageReport",
+    "DumpComparison",
     "FieldReport",
     "Fill",
     "FilterBasicBlock",
     "FilterSimulation",
     "GlobalMemory",
     "GlobalTensor",
+    "Golden",
+    "GoldenTile",
     "InputSimulation",
+    "MemorySlice",
     "PlatformInfo",
     "TConv3DBackpropInputTiling",
     "TConv3DDwTiling",
     "TPosition",
     "TileKernelError",
     "TilingError",
+    "Traffic",
+    "TrafficReport",
+    "WrongTile",
     "bfloat16_t",
     "check_filter_record",
+    "check_kernel",
     "check_record",
+    "compare_dump",
     "element_fractal_z_3d",
     "element_ndc1hwc0",
     "finish_ncdhw",
@@ -75,9 +90,11 @@ __all__ = [
     "index_ndc1hwc0",
     "int32_t",
     "read_bin",
+    "run_kernel",
     "simulate",
     "simulate_filter",
     "to_fractal_z_3d",
     "to_ndc1hwc0",
+    "traffic_report",
     "write_bin",
 ]
