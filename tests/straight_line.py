@@ -10,7 +10,7 @@ from math import prod
 from convgrad.request import Operator, Request, TensorSpec
 
 OK, NULL, INVALID, INNER = 0, 161001, 161002, 561103
-MOST = 2**60 - 1
+LARGEST, MOST, MOST_WORK = 2**40, 2**60 - 1, 2**56
 EIGHT_BIT = {"hifloat8", "float8_e4m3fn", "float8_e5m2"}
 F16 = {"float32", "float16"}
 BF16 = {"float32", "float16", "bfloat16"}
@@ -24,7 +24,7 @@ def status(r: Request) -> int:
 
 
 def _uncountable(t: TensorSpec) -> bool:
-    return any(n < 0 for n in t.shape) or prod(max(n, 1) for n in t.shape) > MOST
+    return any(not 0 <= n <= LARGEST for n in t.shape) or prod(max(n, 1) for n in t.shape) > MOST
 
 
 def _promoted(*dtypes: str) -> str:
@@ -133,7 +133,7 @@ def _conv_values(r: Request, cpu: bool, document: bool) -> bool:
         return True
     if any(n < 1 for n in (*r.stride, *r.dilation, r.groups)) or any(n < 0 for n in (*pads, *r.output_padding)):
         return True
-    if any(n > MOST for n in (*r.stride, *r.dilation, *pads, r.groups)):
+    if any(n > LARGEST for n in (*r.stride, *r.dilation, *pads, r.groups)):
         return True
     if not r.transposed:
         return any(r.output_padding)
@@ -177,7 +177,7 @@ def _conv_shapes(r: Request, cpu: bool, document: bool, empty: bool) -> bool:
         room = fine[2 + i] + pads[i] - r.dilation[i] * (w[2 + i] - 1) - 1
         if coarse[2 + i] != room // r.stride[i] + 1:
             return True
-    return prod(max(n, 1) for n in (*coarse, *w[1:])) > 2**62
+    return prod(max(n, 1) for n in (*coarse, *w[1:])) > MOST_WORK
 
 
 def _conv_bias_sizes(r: Request, document: bool, empty: bool, go: tuple, w: tuple) -> bool:
@@ -306,4 +306,4 @@ def _tbc_shapes(r: Request, cpu: bool, document: bool) -> bool:
         return True
     if r.grad_bias and r.grad_bias.shape != (coarse,):
         return True
-    return prod(max(n, 1) for n in (*r.grad_output.shape, *r.weight.shape[1:])) > 2**62
+    return prod(max(n, 1) for n in (*r.grad_output.shape, *r.weight.shape[1:])) > MOST_WORK

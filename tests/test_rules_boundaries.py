@@ -98,13 +98,15 @@ def test_the_runtime_takes_any_32_bit_pad_on_950(line: str, status: int) -> None
     assert check(Request.parse(line)).status == status
 
 
-COUNTABLE = 2**60 - 1
+LARGEST = 2**40
 COUNTS = [
-    ("stride", f"{CONV_1D} s{COUNTABLE}", f"{CONV_1D} s{COUNTABLE + 1}"),
-    ("dilation", f"{CONV_1D} d{COUNTABLE}", f"{CONV_1D} d{COUNTABLE + 1}"),
-    ("padding", f"conv n1 c1>1 i1 k1 p{COUNTABLE} s{COUNTABLE}", f"conv n1 c1>1 i1 k1 p{COUNTABLE + 1} s{COUNTABLE}"),
-    ("elements", f"conv n1 c1>1 i{COUNTABLE} k1", f"conv n1 c1>1 i{COUNTABLE + 1} k1"),
-    ("elements with a zero", f"conv n0 c1>1 i{COUNTABLE} k1", f"conv n0 c1>1 i{COUNTABLE + 1} k1"),
+    ("stride", f"{CONV_1D} s{LARGEST}", f"{CONV_1D} s{LARGEST + 1}"),
+    ("dilation", f"{CONV_1D} d{LARGEST}", f"{CONV_1D} d{LARGEST + 1}"),
+    ("padding", f"conv n1 c1>1 i1 k1 p{LARGEST} s{LARGEST}", f"conv n1 c1>1 i1 k1 p{LARGEST + 1} s{LARGEST}"),
+    ("size", f"conv n1 c1>1 i{LARGEST} k1", f"conv n1 c1>1 i{LARGEST + 1} k1"),
+    ("size beside a zero", f"conv n0 c1>1 i{LARGEST} k1", f"conv n0 c1>1 i{LARGEST + 1} k1"),
+    ("elements", f"conv n1 c1>1 i{2**30}x{2**26} k1", f"conv n1 c1>1 i{2**30}x{2**30} k1"),
+    ("multiply-adds", f"conv n1 c{2**18}>{2**18} i{2**20} k1", f"conv n1 c{2**18}>{2**18} i{2**20 + 1} k1"),
 ]
 
 

@@ -10,8 +10,10 @@ from convgrad.rules.convolution_backward import EVERY_DTYPE, FLOATS_16, FLOATS_B
 from convgrad.rules.vocabulary import (
     A2_A3,
     A2_A3_950,
-    COUNTABLE,
     CPU,
+    LARGEST_NUMBER,
+    MOST_ELEMENTS,
+    MOST_WORK,
     TBC_VENDOR,
     Between,
     Conformance,
@@ -91,12 +93,10 @@ _sizes = (
     *(Rule(f"tbc.{t}.rank", Stage.SHAPE, f"{t}.rank", OneOf((1 if t.endswith("bias") else 3,)),
            products=VENDOR_AND_CPU, source="S1, error table, 161002")
       for t in ("grad_output", "input", "weight", "bias", "grad_bias", "grad_input", "grad_weight")),
-    *(row for t in TENSORS for row in (
-        Rule(f"tbc.{t}.sizes", Stage.SHAPE, f"{t}.shape", Between(0), products=VENDOR_AND_CPU,
-             source="S1, error table, 161002: sizes below 0"),
-        Rule(f"tbc.{t}.span", Stage.SHAPE, f"{t}.span", Between(None, COUNTABLE), products=VENDOR_AND_CPU,
-             source="here: counts and bytes fit 63 bits"),
-    )),
+    *(Rule(f"tbc.{t}.sizes", Stage.SHAPE, f"{t}.shape", Between(0, LARGEST_NUMBER), products=VENDOR_AND_CPU,
+           source="S1, error table, 161002: sizes below 0") for t in TENSORS),
+    *(Rule(f"tbc.{t}.span", Stage.SHAPE, f"{t}.span", Between(None, MOST_ELEMENTS), products=VENDOR_AND_CPU,
+           source="here: counts and bytes fit 63 bits") for t in TENSORS if not t.endswith("bias")),
 )  # fmt: skip
 
 _T4 = "S0: empty allowed; S1 says both; the host code refuses an empty grad_output outright"
@@ -122,7 +122,7 @@ _shapes = (
            source="S1, error table, 161002: outputs") for t in ("grad_input", "grad_weight")),
     Rule("tbc.grad_bias.shape", Stage.SHAPE, "grad_bias.shape", SameAs("tbc.bias_shape"), products=VENDOR_AND_CPU,
          source="S1, error table, 161002: outputs"),
-    Rule("tbc.work.countable", Stage.SHAPE, "work", Between(None, 2**62), products=VENDOR_AND_CPU,
+    Rule("tbc.work.countable", Stage.SHAPE, "work", Between(None, MOST_WORK), products=VENDOR_AND_CPU,
          source="here: counts fit 63 bits"),
 )  # fmt: skip
 

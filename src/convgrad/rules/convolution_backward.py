@@ -10,8 +10,10 @@ from convgrad.rules.vocabulary import (
     A2_A3,
     A2_A3_950,
     CONV_VENDOR,
-    COUNTABLE,
     CPU,
+    LARGEST_NUMBER,
+    MOST_ELEMENTS,
+    MOST_WORK,
     OLDER,
     Below,
     Between,
@@ -168,8 +170,9 @@ _sizes = tuple(
     row
     for tensor in (*OPERANDS, *OUTPUTS)
     for row in (
-        Rule(f"{tensor}.sizes", Stage.SIZE, f"{tensor}.shape", Between(0), products=VENDOR_AND_CPU, source="here"),
-        Rule(f"{tensor}.span", Stage.SIZE, f"{tensor}.span", Between(None, COUNTABLE), products=VENDOR_AND_CPU,
+        Rule(f"{tensor}.sizes", Stage.SIZE, f"{tensor}.shape", Between(0, LARGEST_NUMBER),
+             products=VENDOR_AND_CPU, source="here"),
+        Rule(f"{tensor}.span", Stage.SIZE, f"{tensor}.span", Between(None, MOST_ELEMENTS), products=VENDOR_AND_CPU,
              source="here: counts and bytes fit 63 bits"),
     )
 )  # fmt: skip
@@ -188,7 +191,7 @@ _values = (
          products=VENDOR_AND_CPU, when=(TRANSPOSED,), source="S2, outputPadding", conflict="C10",
          note="the host code compares with the stride in 3-D only"),
     Rule("groups.positive", Stage.VALUE, "groups", Between(1), products=VENDOR_AND_CPU, source="S3, groups"),
-    *(Rule(f"{a}.countable", Stage.VALUE, a, Between(None, COUNTABLE), products=VENDOR_AND_CPU,
+    *(Rule(f"{a}.countable", Stage.VALUE, a, Between(None, LARGEST_NUMBER), products=VENDOR_AND_CPU,
            source="here: sums of sizes fit 63 bits") for a in ("stride", "padding", "dilation", "groups")),
 )  # fmt: skip
 
@@ -290,7 +293,7 @@ _spatial = (
     Rule("empty.window", Stage.SPATIAL, "reach", UpTo("padded"), products=A2_A3_950, when=(EMPTY, PLAIN),
          source="S2, formula one under the limits table",
          note="the host code doubles the wrong entries of a 4-element padding; the true sums are used here"),
-    Rule("work.countable", Stage.SPATIAL, "work", Between(None, 2**62), products=VENDOR_AND_CPU, when=(FULL,),
+    Rule("work.countable", Stage.SPATIAL, "work", Between(None, MOST_WORK), products=VENDOR_AND_CPU, when=(FULL,),
          source="here: counts fit 63 bits"),
 )  # fmt: skip
 

@@ -17,8 +17,12 @@ Value = bool | int | str | tuple[int, ...] | None
 """What a fact can be: missing, a flag, a number, a name (dtype, layout, product) or a list of numbers."""
 
 LANGUAGES = ("en", "zh")
-COUNTABLE = 2**60 - 1
-"""Largest element count (and attribute) accepted anywhere: bytes and sums of it still fit 63 bits."""
+LARGEST_NUMBER = 2**40
+"""Largest size, stride, padding, dilation and group count accepted anywhere ..."""
+MOST_ELEMENTS = 2**60 - 1
+"""... most elements of a tensor ..."""
+MOST_WORK = 2**56
+"""... and most multiply-adds: whatever is derived from accepted numbers fits 63 bits."""
 
 
 class Stage(Enum):
