@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from convgrad import dtypes, precision, rounding
+from convgrad import dtypes, precision, products, rounding
 from convgrad.dtypes import Dtype, Ties
 from convgrad.rules import c_tables, markdown
 
@@ -124,6 +124,42 @@ def _page(text: str, source: str) -> str:
     return f"<!-- {NOTICE.format(source=source)} -->\n{text}"
 
 
+def acl_dtypes_include() -> str:
+    """native/generated/acl_dtypes.inc: the vendor's code of each stored dtype beside the engine's."""
+    rows = [row for row in dtypes.ALL if row.acl_code is not None]
+    return "\n".join([
+        f"/* {NOTICE.format(source='src/convgrad/dtypes.py')}",
+        " *",
+        " * aclDataType, enum cg_dtype of convgrad.h, bytes per element. */",
+        "struct AclDtype { int acl_code, engine_code, bytes; };",
+        f"static constexpr AclDtype kAclDtypes[{len(rows)}] = {{",
+        *(f"    {{{row.acl_code}, {row.engine_code}, {row.bits // 8}}}, /* {row.name} */" for row in rows),
+        "};",
+        "",
+    ])  # fmt: skip
+
+
+def products_include() -> str:
+    """native/generated/products.inc: SoC names and every spelling of the products, for the C door."""
+    places = {product.key: place for place, product in enumerate(products.PRODUCTS)}
+    return "\n".join([
+        f"/* {NOTICE.format(source='src/convgrad/products.py')}",
+        " *",
+        " * Names are plain: lower case, without blanks, `-`, `_` and `/`. Prefixes are tried in this order. */",
+        "struct ProductName { const char *plain; int product; };",
+        f"static constexpr const char *const kSocNames[{len(places)}] = {{",
+        *(f'    "{product.soc_name}",' for product in products.PRODUCTS),
+        "};",
+        "static constexpr ProductName kProductNames[] = {",
+        *(f'    {{"{name}", {places[product.key]}}},' for name, product in products.NAMES.items()),
+        "};",
+        "static constexpr ProductName kProductPrefixes[] = {",
+        *(f'    {{"{prefix}", {places[product.key]}}},' for prefix, product in products.PREFIXES),
+        "};",
+        "",
+    ])  # fmt: skip
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "docs/generated/dtypes.md": dtypes_page,
     "native/generated/dtypes.inc": dtypes_include,
@@ -136,6 +172,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "native/generated/precision.inc": lambda: precision.precision_include(
         NOTICE.format(source="src/convgrad/precision.py")
     ),
+    "native/generated/acl_dtypes.inc": acl_dtypes_include,
+    "native/generated/products.inc": products_include,
 }
 
 

@@ -67,9 +67,9 @@ def _plain(name: str) -> str:
     return "".join(c for c in name.lower() if c not in " -_/")
 
 
-_BY_NAME = {_plain(name): p for p in PRODUCTS for name in (p.key, p.soc_name, *p.spellings)}
+NAMES: dict[str, Product] = {_plain(name): p for p in PRODUCTS for name in (p.key, p.soc_name, *p.spellings)}
 # Longest first, so that `ascend910_93…` is not taken for a shorter family name.
-_BY_PREFIX = sorted(((_plain(x), p) for p in PRODUCTS for x in p.prefixes), key=lambda pair: -len(pair[0]))
+PREFIXES = sorted(((_plain(x), p) for p in PRODUCTS for x in p.prefixes), key=lambda pair: -len(pair[0]))
 
 
 def find(name: str | Product) -> Product:
@@ -77,9 +77,9 @@ def find(name: str | Product) -> Product:
     if isinstance(name, Product):
         return name
     plain = _plain(str(name))
-    if plain in _BY_NAME:
-        return _BY_NAME[plain]
-    for prefix, product in _BY_PREFIX:
+    if plain in NAMES:
+        return NAMES[plain]
+    for prefix, product in PREFIXES:
         if plain.startswith(prefix):
             return product
     raise ValueError(f"unknown product {name!r}: use one of {', '.join(KEYS)}, or a name such as Ascend910B3")

@@ -1,0 +1,65 @@
+// Tensors, scalars, arrays and lists: copies of what the program described. Only a tensor's data stays the program's.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "acl/acl_base.h"
+#include "registry.h"
+
+namespace convgrad {
+
+struct TensorShape {
+    std::vector<int64_t> dims, strides, storage_dims;
+    int64_t offset = 0;  // in elements
+    aclDataType dtype = ACL_DT_UNDEFINED;
+    aclFormat format = ACL_FORMAT_UNDEFINED;
+};
+
+class Tensor {
+public:
+    TensorShape shape() const {
+        std::lock_guard<std::mutex> hold(lock_);
+        return shape_;
+    }
+    void set_shape(TensorShape shape) {
+        std::lock_guard<std::mutex> hold(lock_);
+        shape_ = std::move(shape);
+    }
+    std::atomic<void *> address{nullptr};
+
+private:
+    mutable std::mutex lock_;
+    TensorShape shape_;
+};
+
+struct Scalar {
+    std::vector<unsigned char> bytes;
+    aclDataType dtype = ACL_DT_UNDEFINED;
+};
+
+template <class Item>
+struct Array {
+    std::vector<Item> items;
+};
+using IntArray = Array<int64_t>;
+using FloatArray = Array<float>;
+using BoolArray = Array<unsigned char>;
+using HandleList = Array<const void *>;  // of tensors or scalars
+
+struct Objects {
+    Registry<Tensor> tensors{Kind::Tensor};
+    Registry<Scalar> scalars{Kind::Scalar};
+    Registry<IntArray> int_arrays{Kind::IntArray};
+    Registry<FloatArray> float_arrays{Kind::FloatArray};
+    Registry<BoolArray> bool_arrays{Kind::BoolArray};
+    Registry<HandleList> tensor_lists{Kind::TensorList};
+    Registry<HandleList> scalar_lists{Kind::ScalarList};
+};
+
+Objects &objects();
+
+}  // namespace convgrad

@@ -1,0 +1,6 @@
+/* Model loading is not part of this library; the header exists so that an #include of it compiles. */
+#ifndef CONVGRAD_SDK_ACL_MDL_H
+#define CONVGRAD_SDK_ACL_MDL_H
+#include "acl/acl_base.h"
+#include "acl/acl_rt.h"
+#endif

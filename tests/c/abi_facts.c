@@ -1,0 +1,3 @@
+#include "abi_facts.h"
+/* clean C: the headers compile and every fact holds */
+int main(void) { return ACL_SUCCESS; }
