@@ -84,6 +84,11 @@ struct Bound {
         if (status == 0 && which.elements > 0) origin = span.bytes + (which.origin - which.low);
         return status;
     }
+    // For questions about shapes: an address that is never read.
+    void stand_for(const View &which) {
+        view = &which;
+        origin = reinterpret_cast<char *>(64);
+    }
     bool touches(const Bound &other) const {
         return view && other.view && view->elements && other.view->elements &&
                intersect(span.bytes, view->bytes, other.span.bytes, other.view->bytes);
@@ -114,6 +119,8 @@ struct Bound {
         if (span.block) span.block->written = true;
     }
 };
+
+bool is_empty(const View &view) { return view.elements == 0; }
 
 class ConvolutionExecutor final : public Executor {
 public:
@@ -152,6 +159,19 @@ public:
         return 0;
     }
 
+    // Bytes the engine will hold for this call; it owns them, so the caller's workspace only has to exist.
+    uint64_t workspace() const {
+        Bound output, in, kernel, results[3];
+        const View *wanted[3] = {&grad_input, &grad_weight, &grad_bias};
+        output.stand_for(grad_output), in.stand_for(input), kernel.stand_for(weight);
+        for (int i = 0; i < 3; ++i)
+            if (wanted[i]->given()) results[i].stand_for(*wanted[i]);
+        cg_problem call = problem;
+        assign(&call, output, in, kernel, results);
+        const int64_t bytes = empty ? 0 : cg_workspace_bytes(&call);
+        return std::max<uint64_t>(bytes > 0 ? uint64_t(bytes) : 0, kSmallestWorkspace);
+    }
+
 private:
     int bind_operand(const View &view, Bound *bound) const {
         if (const int status = bound->bind(operator_name, view)) return status;
@@ -165,10 +185,8 @@ private:
         cg_problem call = problem;
         if (empty) {
             for (Bound &result : results)
-                if (result.view && result.view->elements > 0) {
-                    if (result.staged.empty()) result.fill(0);  // staged bytes are zeros already
-                }
-            if (!sums_bias_when_empty || !results[2].view || results[2].view->elements == 0 || grad_output.elements == 0) return 0;
+                if (result.view && result.view->elements > 0 && result.staged.empty()) result.fill(0);  // staged are zeros
+            if (!sums_bias_when_empty || is_empty(grad_bias) || is_empty(grad_output)) return 0;
             for (int axis = 0; axis < 3; ++axis) {  // a geometry of grad_output alone
                 call.fine[axis] = call.coarse[axis];
                 call.window[axis] = 1;
@@ -176,26 +194,28 @@ private:
             }
             call.fine_channels = 1;
         }
+        assign(&call, output, in, kernel, results);
+        const int status = cg_run(&call);
+        if (status == CG_OK) return 0;
+        return fail(status == CG_OUT_OF_MEMORY ? ACLNN_ERR_RUNTIME_ERROR : ACLNN_ERR_INNER_NULLPTR, "%s: %s", operator_name,
+                    cg_last_error());
+    }
+
+    // Puts the tensors where the law has them: the fine grid is the input, in a transposed convolution the output.
+    void assign(cg_problem *call, Bound &output, Bound &in, Bound &kernel, Bound (&results)[3]) const {
         Bound &fine = transposed ? output : in, &coarse = transposed ? in : output;
-        if (fine.view) call.fine_operand = fine.engine_tensor(compute);
-        if (coarse.view) call.coarse_operand = coarse.engine_tensor(compute);
-        if (kernel.view) call.weight_operand = kernel.engine_tensor(compute);
+        if (fine.view) call->fine_operand = fine.engine_tensor(compute);
+        if (coarse.view) call->coarse_operand = coarse.engine_tensor(compute);
+        if (kernel.view) call->weight_operand = kernel.engine_tensor(compute);
         if (!empty) {
-            cg_tensor &to_input = transposed ? call.to_coarse : call.to_fine;
+            cg_tensor &to_input = transposed ? call->to_coarse : call->to_fine;
             if (results[0].view) to_input = results[0].engine_tensor(result_cast);
-            if (results[1].view) call.to_weight = results[1].engine_tensor(accumulator);
+            if (results[1].view) call->to_weight = results[1].engine_tensor(accumulator);
         }
-        if (results[2].view) call.bias = results[2].engine_tensor(grad_output.dtype);
-        call.bias_source = transposed ? 1 : 0;
-        switch (cg_run(&call)) {
-            case CG_OK: return 0;
-            case CG_OUT_OF_MEMORY: return fail(ACLNN_ERR_RUNTIME_ERROR, "out of memory inside the engine");
-            default: return fail(ACLNN_ERR_INNER_NULLPTR, "the engine refused the problem");
-        }
+        if (results[2].view) call->bias = results[2].engine_tensor(grad_output.dtype);
+        call->bias_source = transposed ? 1 : 0;
     }
 };
-
-bool is_empty(const View &view) { return view.elements == 0; }
 
 }  // namespace
 
@@ -215,7 +235,6 @@ std::shared_ptr<Executor> prepare(const Request &request, const CallTensors &ten
         }
     fill_geometry(request, &made->problem);
     made->operator_name = convgrad::operator_name(request.op);
-    made->workspace_bytes = kSmallestWorkspace;
     made->transposed = request.transposed;
     made->compute = compute_dtype(request);
     made->accumulator = made->compute == CG_FLOAT64 ? CG_FLOAT64 : CG_FLOAT32;
@@ -223,6 +242,7 @@ std::shared_ptr<Executor> prepare(const Request &request, const CallTensors &ten
     made->result_cast = made->compute == CG_HF32_11 || made->compute == CG_HF32_10 ? int(CG_FLOAT32) : made->compute;
     made->empty = is_empty(made->grad_output) || is_empty(made->input) || is_empty(made->weight);
     made->sums_bias_when_empty = tbc;
+    made->workspace_bytes = made->workspace();
     return made;
 }
 

@@ -88,6 +88,8 @@ int locate_view(const char *operator_name, const View &view, Span *span) {
         return refuse(operator_name, view, "lies in a freed device block", *span);
     if (!span->block || span->block->side != Side::Device)
         return refuse(operator_name, view, "is not in device memory: its address comes from no live aclrtMalloc", Span());
+    if (reinterpret_cast<uintptr_t>(span->bytes) % uintptr_t(view.item_bytes))
+        return refuse(operator_name, view, "has an address that is no multiple of its element size", *span);
     if (!span->fits) return refuse(operator_name, view, "runs past the end of its device block", *span);
     return 0;
 }

@@ -26,7 +26,7 @@ index_t gcd(index_t a, index_t b) { return b == 0 ? a : gcd(b, a % b); }
 
 // Cuts `extent` into equal parts of at most `limit`, whole multiples of `multiple` where that is possible.
 index_t even_part(index_t extent, index_t limit, index_t multiple) {
-    const index_t parts = ceil_div(extent, most(1, limit));
+    const index_t parts = most(1, ceil_div(extent, most(1, limit)));  // an empty extent is one empty part
     const index_t part = ceil_div(extent, parts);
     const index_t rounded = round_up(part, multiple);
     return rounded <= limit ? rounded : part;
@@ -182,7 +182,7 @@ Blocks make_blocks(const index_t extent[4], index_t target, index_t column_multi
         b.per[a] = even_part(extent[a], most(1, target / inner), a == 3 ? column_multiple : 1);
         if (b.per[a] > extent[a]) b.per[a] = extent[a];
         b.count[a] = ceil_div(extent[a], most(1, b.per[a]));
-        inner = b.per[a] < extent[a] ? target + 1 : inner * extent[a];
+        inner = b.per[a] < extent[a] ? target + 1 : inner * most(1, extent[a]);
     }
     b.total = b.count[0] * b.count[1] * b.count[2] * b.count[3];
     return b;

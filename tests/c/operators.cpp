@@ -255,11 +255,13 @@ TEST(racing_runs, "of many threads that run one executor exactly one succeeds") 
 TEST(addresses, "host pointers, null, freed blocks and views that leave their block are 361001, nothing is written") {
     Device device;
     std::vector<float> host(196, 1);
-    void *freed = nullptr, *small = nullptr;
+    void *freed = nullptr, *small = nullptr, *large = nullptr;
     CHECK_EQUAL(aclrtMalloc(&small, 64, ACL_MEM_MALLOC_HUGE_FIRST), 0);
+    CHECK_EQUAL(aclrtMalloc(&large, 1 << 20, ACL_MEM_MALLOC_HUGE_FIRST), 0);
     CHECK_EQUAL(aclrtMalloc(&freed, 4 << 20, ACL_MEM_MALLOC_HUGE_FIRST), 0);
     CHECK_EQUAL(aclrtFree(freed), 0);
-    for (void *wrong : {static_cast<void *>(host.data()), static_cast<void *>(nullptr), freed, small, reinterpret_cast<void *>(UINTPTR_MAX - 3)}) {
+    void *odd = static_cast<char *>(large) + 2;
+    for (void *wrong : {static_cast<void *>(host.data()), static_cast<void *>(nullptr), freed, small, odd, reinterpret_cast<void *>(UINTPTR_MAX - 3)}) {
         Convolution call;
         CHECK_EQUAL(call.phase_one(), 0);
         CHECK_EQUAL(aclSetRawTensorAddr(call.grad_input.tensor, wrong), 0);
@@ -269,6 +271,7 @@ TEST(addresses, "host pointers, null, freed blocks and views that leave their bl
         CHECK(call.is_untouched());
     }
     CHECK_EQUAL(aclrtFree(small), 0);
+    CHECK_EQUAL(aclrtFree(large), 0);
 }
 
 TEST(strided_views, "views with strides and offsets are read and written where they say, and nowhere else") {
