@@ -79,7 +79,10 @@ def test_sentences_exist_in_both_languages() -> None:
         assert any("\u4e00" <= c <= "\u9fff" for c in chinese) and "{}" not in chinese, chinese
 
 
-@pytest.mark.parametrize(("name", "line"), [(n, x) for n, x in LINES if n in BY_ID and known_fixes(BY_ID[n])], ids=lambda v: v[:40])
+FIXABLE = [(name, line) for name, line in LINES if name in BY_ID and known_fixes(BY_ID[name])]
+
+
+@pytest.mark.parametrize(("name", "line"), FIXABLE, ids=[name for name, _ in FIXABLE])
 def test_a_fix_with_a_change_leads_past_the_row(name: str, line: str) -> None:
     """After the change a fix proposes, the row it is for no longer refuses the call."""
     request = Request.parse(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from convgrad.request import FORMAT_BY_RANK, Operator, Request, TensorSpec, pad_pairs
+from convgrad.request import FORMAT_BY_RANK, Operator, Request, TensorSpec, pad_pairs, with_output
 from convgrad.rules.facts import TENSORS, Facts
 from convgrad.rules.vocabulary import Condition, Rule
 
@@ -101,8 +101,14 @@ FIXES: tuple[Fix, ...] = (
         "按对应 Tensor 的 shape 分配输出", ("outputs", "follow")),
     Fix(("spatial.plain",), "give grad_output the size the formula gives", "使 gradOutput 的尺寸等于公式结果",
         ("grad_output", "follow")),
+    Fix(("spatial.transposed",), "give grad_output the size (input - 1)*stride - pads + dilation*(window-1) + 1 + "
+        "output_padding",
+        "使 gradOutput 的尺寸等于 (input - 1)*stride - pads + dilation*(window-1) + 1 + outputPadding",
+        ("grad_output", "follow")),
     Fix(("output_padding.plain",), "output_padding belongs to transposed convolutions: pass zeros",
         "outputPadding 只用于转置卷积：传 0", ("output_padding", "zero")),
+    Fix(("output_padding.below_stride", "output_padding.negative"), "keep every output_padding in [0, stride)",
+        "outputPadding 每个值须在 [0, stride) 内", ("output_padding", "zero")),
     Fix(("grouped_3d.math",), "use math 0, 1 or 3 with float32 tensors", "float32 Tensor 请使用 cubeMathType 0、1 或 3",
         ("math", "0")),
     Fix(("grouped_3d.promoted",), "make grad_weight's dtype that of weight, and cast afterwards",
@@ -174,8 +180,12 @@ def _with_outputs(r: Request) -> Request:
 
 
 def _with_grad_output(r: Request) -> Request:
+    if r.grad_output is None:
+        return r
+    if r.transposed:
+        return replace(r, grad_output=with_output(r).grad_output)
     size = Facts(r)["coarse.expected"]
-    if r.grad_output is None or not isinstance(size, tuple) or any(n < 0 for n in size):
+    if not isinstance(size, tuple) or any(n < 0 for n in size):
         return r
     return replace(r, grad_output=replace(r.grad_output, shape=(*r.grad_output.shape[:2], *size)))
 

@@ -18,9 +18,10 @@ from convgrad.rules.vocabulary import Rule, say_value
 _COLUMNS = 96
 OPERATOR_NAMES = {Operator.CONV: "aclnnConvolutionBackward", Operator.TBC: "aclnnConvTbcBackward"}
 _WORDS = {
-    "ACCEPTED": "接受", "REFUSED": "拒绝", "on": "产品", "conformance": "一致性", "reason": "原因", "rule": "规则",
+    "ACCEPTED": "接受", "REFUSED": "拒绝", "reason": "原因", "rule": "规则",
     "source": "出处", "sources disagree": "出处不一致", "elsewhere": "其他产品", "note": "提示", "to fix": "修改办法",
-    "then": "修改后", "reproduce": "复现", "accepted": "接受", "the same": "相同", "forward pass": "前向计算",
+    "then": "修改后", "then still refused": "之后仍被拒绝", "reproduce": "复现", "accepted": "接受",
+    "the same": "相同", "forward pass": "前向计算",
 }  # fmt: skip
 
 
@@ -31,6 +32,8 @@ class Way:
     text: str
     line: str = ""
     accepted: bool = False
+    next_refusal: str = ""
+    """What refuses the changed call, when something else does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,7 @@ class Explanation:
         v, r = self.verdict, self.verdict.request
         lines = [self._headline(), ""]
         if v.rule is not None:
-            message = sentences.message if self.language == "en" else sentences.message_zh
-            lines += self._entry("reason", message(v.rule, Facts(r)))
+            lines += self._entry("reason", _message(v, self.language))
             lines += self._entry("rule", v.rule_id)
             lines += self._entry("source", source_words(v.rule.source, self.language))
             if v.rule.conflict and self.language == "en":
@@ -61,8 +63,10 @@ class Explanation:
         for number, way in enumerate(self.ways, start=1):
             text = f"{number}. {way.text}" if len(self.ways) > 1 else way.text
             lines += self._entry("to fix" if number == 1 else "", text)
-            if way.line:
+            if way.accepted:
                 lines += self._entry("", f"{self._word('then')}: {way.line}", wrapped=False)
+            elif way.next_refusal:
+                lines += self._entry("", f"{self._word('then still refused')}: {way.next_refusal}")
         lines += self._entry("reproduce", v.line, wrapped=False)
         return "\n".join(line.rstrip() for line in lines)
 
@@ -74,7 +78,7 @@ class Explanation:
         label = self._word(word) if word else ""
         width = 17 if self.language == "en" else 11
         shown = len(label) if self.language == "en" else 2 * len(label)
-        columns = _COLUMNS if self.language == "en" else _COLUMNS // 2
+        columns = _COLUMNS if self.language == "en" else _COLUMNS * 2 // 3
         folded = [part for text in texts for part in (wrap(text, columns) if wrapped else [text])]
         labels = [label + " " * (width - shown), *[" " * width] * (len(folded) - 1)]
         return [f"  {left} {right}" for left, right in zip(labels, folded, strict=False)]
@@ -83,7 +87,9 @@ class Explanation:
         v, r = self.verdict, self.verdict.request
         word = self._word("ACCEPTED" if v.ok else "REFUSED")
         operator = OPERATOR_NAMES[r.operator] if not r.forward else self._word("forward pass")
-        return f"{word} {int(v.status)} {v.status.name}: {operator}, {r.product}, {r.conformance}"
+        if self.language == "zh":
+            return f"{word} {int(v.status)} {v.status.name}：{operator}，产品 {r.product}，{r.conformance} 一致性"
+        return f"{word} {int(v.status)} {v.status.name}: {operator} on {r.product}, {r.conformance} conformance"
 
     def _neighbours(self) -> list[str]:
         v = self.verdict
@@ -109,7 +115,10 @@ class Explanation:
                 "message_zh": sentences.message_zh(v.rule, Facts(v.request)),
             }  # fmt: skip
         return found | {
-            "ways": [{"text": w.text, "line": w.line, "accepted": w.accepted} for w in self.ways],
+            "ways": [
+                {"text": w.text, "line": w.line, "accepted": w.accepted, "next_refusal": w.next_refusal}
+                for w in self.ways
+            ],
             "other_conformance": _verdict_dict(self.other_conformance),
             "other_products": [_verdict_dict(o) for o in self.other_products],
         }
@@ -141,14 +150,23 @@ def explain(request: Request, language: str = "en") -> Explanation:
 
 
 def _ways(rule: Rule, request: Request, language: str) -> list[Way]:
-    """Fixes in words; a changed call is shown only when it is accepted."""
+    """Fixes in words, with the changed call: its line when accepted, else what refuses it next."""
     ways = []
     for fix in known_fixes(rule):
         text = getattr(fix, language)
-        after = changed(request, fix.change) if fix.change else request
-        accepted = fix.change is not None and check(after).ok
-        ways.append(Way(text, str(after) if accepted else "", accepted))
+        after = check(changed(request, fix.change)) if fix.change else None
+        if after is None or after.rule is rule:
+            ways.append(Way(text))
+        else:
+            refusal = "" if after.rule is None else f"{_message(after, language)} [{after.rule_id}]"
+            ways.append(Way(text, after.line, after.ok, refusal))
     return ways
+
+
+def _message(verdict: Verdict, language: str) -> str:
+    if verdict.rule is None or language == "en":
+        return verdict.message
+    return sentences.message_zh(verdict.rule, Facts(verdict.request))
 
 
 def walk(request: Request) -> list[tuple[str, Rule, str]]:

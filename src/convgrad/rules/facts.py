@@ -39,7 +39,7 @@ class Fact:
     about: str
     """What it is, exactly: the definition the C side transcribes."""
     words: tuple[str, str]
-    """How messages call it, in English and Chinese."""
+    """How messages call it, in English and Chinese; `{fine}` is the tensor on the fine grid of the row."""
     read: Callable[[Facts], Value]
 
 
@@ -408,8 +408,8 @@ def _expected(f: Facts) -> Value:
 
 _fact("coarse.expected", Kind.LIST, "per axis floor((fine + pads - dilation*(window-1) - 1)/stride) + 1, where fine "
       "is the size of input (transposed: of grad_output); floor rounds down, also below 0; 128-bit, then saturated",
-      "floor((size + pads - dilation*(window-1) - 1)/stride) + 1 =",
-      "floor((size + pads - dilation*(window-1) - 1)/stride) + 1 = ", _expected)  # fmt: skip
+      "floor(({fine} + pads - dilation*(window-1) - 1)/stride) + 1 =",
+      "floor(({fine} + pads - dilation*(window-1) - 1)/stride) + 1 = ", _expected)  # fmt: skip
 
 
 def _padded(f: Facts) -> Value:

@@ -40,7 +40,8 @@ def demand(rule: Rule, language: str = "en") -> str:
     words = rule.must.say(language)
     if rule.other is None:
         return words
-    return words.format(FACTS[rule.other].words[LANGUAGES.index(language)])
+    fine = "grad_output" if ("transposed", (True,)) in rule.when else "input"
+    return words.format(FACTS[rule.other].words[LANGUAGES.index(language)].replace("{fine}", fine))
 
 
 def guard(rule: Rule, language: str = "en") -> str:
