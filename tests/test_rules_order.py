@@ -103,3 +103,13 @@ def test_no_two_rows_of_one_product_say_the_same() -> None:
                     if rule.conformance.covers(conformance):
                         seen[operator, product, conformance, rule.fact, rule.must, rule.when].append(rule.id)
     assert not [ids for ids in seen.values() if len(ids) > 1]
+
+
+def test_names_of_products_and_conformances_are_known_or_refused() -> None:
+    """A request may name its product by any spelling; a name that is none is an error, not an empty table."""
+    request = Request.parse("conv n1 c2>4 i300 k256")
+    assert check(replace(request, product="Ascend910B3")).rule_id == "limit.window.a2"
+    with pytest.raises(ValueError, match="unknown product"):
+        check(replace(request, product="H100"))
+    with pytest.raises(ValueError, match="unknown conformance"):
+        check(replace(request, conformance="strict"))

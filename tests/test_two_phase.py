@@ -399,6 +399,39 @@ def test_an_eight_bit_grad_weight_of_tbc_on_950():
     assert phase_one(call)[2] == INVALID
 
 
+def test_outputs_must_be_memory_that_can_be_written():
+    """A read-only array or a list is refused in phase 1, before anything runs."""
+    read_only = np.zeros((2, 6, 7, 7), np.float32)
+    read_only.flags.writeable = False
+    assert phase_one(conv_call(gradInput=read_only))[2] == INVALID
+    assert phase_one(conv_call(gradBias=[0.0] * 4))[2] == INVALID
+    assert "gradBias cannot be written" in aclnn.aclGetRecentErrMsg().splitlines()[0]
+
+
+def test_foreign_byte_order_and_unaligned_memory():
+    """Big-endian and unaligned arrays are read and written in place."""
+    call = conv_call()
+    want = expected(call)
+    raw = np.zeros(call["gradInput"].nbytes + 1, np.uint8)
+    unaligned = raw[1:].view(np.float32).reshape(2, 6, 7, 7)
+    call |= {"input": call["input"].astype(">f4"), "gradInput": unaligned, "gradBias": np.zeros(4, ">f4")}
+    run(call)
+    np.testing.assert_array_equal(unaligned, want.input)
+    np.testing.assert_array_equal(call["gradBias"], want.bias)
+
+
+def test_torch_tensors_are_tensors():
+    """Anything with DLPack memory is read and written without a copy."""
+    torch = pytest.importorskip("torch")
+    if not np.from_dlpack(torch.zeros(1)).flags.writeable:
+        pytest.skip("this NumPy imports foreign memory read-only")
+    call = conv_call()
+    want = expected(call)
+    names = ("gradOutput", "input", "weight", "gradInput", "gradWeight", "gradBias")
+    run(call | {name: torch.from_numpy(call[name]) for name in names})
+    np.testing.assert_array_equal(call["gradInput"], want.input)
+
+
 # ---- empty tensors -----------------------------------------------------------------------------------------
 
 

@@ -36,13 +36,13 @@ class aclOpExecutor:
 
     def run(self) -> None:
         """Computes into the outputs, whatever their strides; one that overlaps anything is written at the end."""
-        operands = [self.slots[name].array() for name in ("gradOutput", "input", "weight")]
+        operands = [_readable(self.slots[name].array()) for name in ("gradOutput", "input", "weight")]
         results: dict[Result, AnyArray] = {}
         outputs: list[tuple[AnyArray, AnyArray]] = []
         for step in self.plan.steps:
             output = self.slots[_OUTPUTS[step.result]].array()
-            direct = not _overlaps(output, [*operands, *(target for target, _ in outputs)])
-            results[step.result] = output if direct else np.empty(output.shape, output.dtype)
+            direct = _is_plain(output) and not _overlaps(output, [*operands, *(target for target, _ in outputs)])
+            results[step.result] = output if direct else np.empty(output.shape, output.dtype.newbyteorder("="))
             outputs.append((output, results[step.result]))
         grad_output, input_, weight = operands
         fine, coarse = (grad_output, input_) if self.plan.problem.transposed else (input_, grad_output)
@@ -50,6 +50,15 @@ class aclOpExecutor:
         for target, computed in outputs:
             if computed is not target:
                 target[...] = computed
+
+
+def _is_plain(array: AnyArray) -> bool:
+    """Aligned and in the machine's byte order, as the engines read and write."""
+    return array.flags.aligned and array.dtype.isnative
+
+
+def _readable(array: AnyArray) -> AnyArray:
+    return array if _is_plain(array) else array.astype(array.dtype.newbyteorder("="))
 
 
 def _overlaps(output: AnyArray, others: list[AnyArray]) -> bool:
@@ -74,6 +83,8 @@ def run_phase_two(operator: str, workspace: object, size: int, executor: object)
         executor.run()
     except (MemoryError, RuntimeError, ValueError) as error:
         return fail(Status.RUNTIME_ERROR, f"{operator}: {error}")
+    except AssertionError as error:
+        return fail(Status.INNER, f"{operator}: a mistake of this library: {error}")
     return Status.SUCCESS
 
 

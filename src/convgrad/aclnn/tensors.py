@@ -148,8 +148,12 @@ def point_tensor(tensor: aclTensor, address: object) -> None:
     tensor.storage = storage
 
 
+def _is_memory(passed: object) -> bool:
+    return isinstance(passed, np.ndarray) or hasattr(passed, "__dlpack__") or hasattr(passed, "__array_interface__")
+
+
 def slot(name: str, passed: object, default_format: str = "") -> Slot | None:
-    """The slot of one argument; `None` for null."""
+    """The slot of one argument; `None` for null. An output must be memory that can be written."""
     if passed is None:
         return None
     if isinstance(passed, aclTensor):
@@ -160,5 +164,7 @@ def slot(name: str, passed: object, default_format: str = "") -> Slot | None:
         array = as_array(passed, name)
     except TypeError as error:
         raise Unreadable(str(error)) from error
+    if name.startswith("grad") and name != "gradOutput" and not (_is_memory(passed) and array.flags.writeable):
+        raise Unreadable(f"{name} cannot be written: it must be a writable array, a Tensor or an aclTensor")
     layout = default_format or FORMAT_BY_RANK.get(array.ndim, "ND")
     return Slot(name, passed, TensorSpec(array.shape, array.dtype.name, layout))

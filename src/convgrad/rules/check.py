@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
-from convgrad.request import Operator, Request
+from convgrad import products
+from convgrad.request import CONFORMANCES, Operator, Request
 from convgrad.rules import conv_tbc_backward, convolution_backward, sentences
 from convgrad.rules.advice import advice_for, fixes_for
 from convgrad.rules.facts import FACTS, Facts
@@ -94,13 +95,25 @@ def first_broken(facts: Facts) -> Rule | None:
 
 
 def check(request: Request) -> Verdict:
-    """The verdict on a request: its status, the row that decides, what was got, and advice. Never raises."""
+    """The verdict on a request: its status, the row that decides, what was got, and advice.
+
+    It never raises, whatever was asked; only a product or conformance that does not exist is a ValueError.
+    """
+    if request.product not in products.KEYS or request.conformance not in CONFORMANCES:
+        request = _with_known_names(request)
     facts = Facts(request)
     rule = first_broken(facts)
     if rule is None:
         return Verdict(request, advice=advice_for(facts))
     text = sentences.message(rule, facts)
     return Verdict(request, rule.status, rule, facts[rule.fact], text, fixes_for(rule))
+
+
+def _with_known_names(request: Request) -> Request:
+    """The request with its product by key; no rows belong to a name that is none."""
+    if request.conformance not in CONFORMANCES:
+        raise ValueError(f"unknown conformance {request.conformance!r}: use document or runtime")
+    return replace(request, product=products.find(request.product).key)
 
 
 for _rule in ALL_RULES:

@@ -141,6 +141,7 @@ def explain(request: Request, language: str = "en") -> Explanation:
     if language not in ("en", "zh"):
         raise ValueError(f"unknown language {language!r}: use en or zh")
     verdict = check(request)
+    request = verdict.request
     ways = tuple(_ways(verdict.rule, request, language)) if verdict.rule else ()
     other = next(c for c in CONFORMANCES if c != request.conformance)
     return Explanation(
