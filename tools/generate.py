@@ -9,13 +9,15 @@ To add a file: write a function that returns its whole text and put it in `GENER
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from convgrad import dtypes, precision, products, rounding
+from convgrad import dtypes, precision, products, rounding, standards
+from convgrad.cases import own
 from convgrad.dtypes import Dtype, Ties
 from convgrad.rules import c_tables, markdown
 
@@ -161,6 +163,8 @@ def products_include() -> str:
 
 
 GENERATED: dict[str, Callable[[], str]] = {
+    "docs/standards.md": lambda: standards.page(NOTICE.format(source="src/convgrad/standards.py")),
+    "docs/generated/cases.schema.json": lambda: json.dumps(own.schema(), indent=2, ensure_ascii=False) + "\n",
     "docs/generated/dtypes.md": dtypes_page,
     "native/generated/dtypes.inc": dtypes_include,
     "docs/generated/rules.md": lambda: _page(markdown.rules_page(), "src/convgrad/rules"),

@@ -1,0 +1,123 @@
+"""The runs a judgement needs, all of one plan on the same tensors.
+
+    subject       the engine in use, into buffers filled with NaN: what is judged
+    reference     operands rounded as planned, float64 sums, no result rounding: g of every standard
+    unrounded     as the reference, with the operands as they were given
+    accumulated   as the subject, without its result rounding
+    partner       as the subject, one product added at a time in float32: the honest run of a double benchmark
+
+    operand rounding = reference - unrounded;  accumulation = accumulated - reference;  result = subject - accumulated
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from convgrad import dtypes, engines, rounding
+from convgrad.arrays import AnyArray
+from convgrad.engines import reference
+from convgrad.planning import Plan, Result, Step
+from convgrad.request import TensorSpec
+
+Results = dict[Result, AnyArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """Stored arrays of one case, in the caller's own axes; a forward pass has no grad_output."""
+
+    grad_output: AnyArray | None
+    input: AnyArray
+    weight: AnyArray
+
+    def fine_and_coarse(self, transposed: bool) -> tuple[AnyArray | None, AnyArray | None]:
+        return (self.grad_output, self.input) if transposed else (self.input, self.grad_output)
+
+
+def spec_of(plan: Plan, result: Result) -> TensorSpec:
+    """What a plan writes for a result."""
+    r = plan.problem.request
+    spec = {
+        Result.GRAD_INPUT: r.grad_input, Result.GRAD_WEIGHT: r.grad_weight, Result.GRAD_BIAS: r.grad_bias,
+        Result.OUTPUT: r.grad_output,
+    }[result]
+    assert spec is not None
+    return spec
+
+
+def poisoned(plan: Plan) -> Results:
+    """Buffers for every result, filled with NaN so that an element left unwritten shows."""
+    buffers: Results = {}
+    for step in plan.steps:
+        row = dtypes.find(step.stored_as)
+        nan = rounding.store(row, np.array([np.nan]))[0]
+        buffers[step.result] = np.full(spec_of(plan, step.result).shape, nan, rounding.storage(row))
+    return buffers
+
+
+def subject(plan: Plan, tensors: Operands, threads: int | None = None) -> tuple[Results, float]:
+    """The results of the engine in use, and the seconds it took."""
+    buffers = poisoned(plan)
+    fine, coarse = tensors.fine_and_coarse(plan.problem.transposed)
+    start = time.perf_counter()
+    engines.run(plan, fine, coarse, tensors.weight, buffers, threads=threads)
+    return buffers, time.perf_counter() - start
+
+
+def _recast(step: Step, dtype: str) -> Step:
+    return replace(step, rounded_to=dtype, stored_as=dtype)
+
+
+def golden(plan: Plan, tensors: Operands) -> Results:
+    """The float64 reference: operands rounded as planned, nothing rounded after that."""
+    return _reference(replace(plan, steps=tuple(_recast(s, "float64") for s in plan.steps)), tensors)
+
+
+def unrounded(plan: Plan, tensors: Operands) -> Results:
+    """Float64 throughout, on the operands as given."""
+    steps = tuple(_recast(s, "float64") for s in plan.steps)
+    return _reference(replace(plan, operand="float64", steps=steps), tensors)
+
+
+def rounds_operands(plan: Plan) -> bool:
+    """Whether the operand cast changes anything: some operand holds more than the compute dtype."""
+    r = plan.problem.request
+    given = [spec.dtype for spec in (r.grad_output, r.input, r.weight) if spec is not None]
+    return any(_holds_more(dtype, plan.operand) for dtype in given)
+
+
+def _holds_more(dtype: str, than: str) -> bool:
+    if dtype == than:
+        return False
+    wide, narrow = dtypes.find(dtype), dtypes.find(than)
+    return (
+        wide.significant_bits > narrow.significant_bits or wide.max_finite > narrow.max_finite
+        or wide.smallest < narrow.smallest
+    )
+
+
+def accumulated(plan: Plan, tensors: Operands, threads: int | None = None) -> Results:
+    """The engine's sums before any result rounding."""
+    accumulator = plan.accumulate.value
+    return subject(replace(plan, steps=tuple(_recast(s, accumulator) for s in plan.steps)), tensors, threads)[0]
+
+
+def partner(plan: Plan, tensors: Operands) -> Results:
+    """An honest run in the same precision: sums rounded to float32 after every product."""
+    return _reference(plan, tensors, chained=plan.accumulate.value == "float32")
+
+
+def _reference(plan: Plan, tensors: Operands, **options: Any) -> Results:
+    buffers = poisoned(plan)
+    fine, coarse = tensors.fine_and_coarse(plan.problem.transposed)
+    reference.run(plan, fine, coarse, tensors.weight, buffers, **options)
+    return buffers
+
+
+def as_planned(step: Step, values: AnyArray) -> AnyArray:
+    """Float64 sums with the result casts of a step, as values."""
+    return rounding.round_to(step.stored_as, rounding.round_to(step.rounded_to, values))

@@ -1,0 +1,212 @@
+"""The page: rows a browser shows at once, and the details of each case as data that a small script draws on demand.
+
+Whatever comes from a case is escaped: in the rows as HTML, in the data as JSON without `<`; the script only ever
+sets text. The page stays under one megabyte: cases that did not pass come first, and what no longer fits is said.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from convgrad import __version__, metrics, standards
+from convgrad.cases.files import replace_text
+from convgrad.compare.findings import METRIC_NAMES
+from convgrad.report import drawing
+from convgrad.run.case_run import OUTCOMES, PASS, Record
+from convgrad.terminal import jsonable
+
+MOST_BYTES = 950_000
+MOST_ROWS = 1500
+_HERE = Path(__file__).parent
+
+
+def write_page(path: str | Path, title: str, head: Record, records: Iterable[Record]) -> None:
+    """Writes the page whole, in one step."""
+    replace_text(path, page(title, head, records))
+
+
+def page(title: str, head: Record, records: Iterable[Record]) -> str:
+    """The whole text of the page."""
+    outcomes: Counter[str] = Counter()
+    seconds = 0.0
+    ratios: list[float] = []
+    kept: dict[bool, list[Record]] = {True: [], False: []}
+    for record in records:
+        outcomes[record["outcome"]] += 1
+        seconds += record.get("seconds") or 0.0
+        if record.get("pytorch_seconds") and record.get("seconds"):
+            ratios.append(record["pytorch_seconds"] / record["seconds"])
+        side = kept[record["outcome"] == PASS]
+        if len(side) < MOST_ROWS:
+            side.append(record)
+    shown = [*kept[False], *kept[True]][:MOST_ROWS]
+    details, left_out = _details(shown)
+    shown.sort(key=lambda r: r["index"])
+    total = sum(outcomes.values())
+    settings = head.get("settings", {})
+    names = settings.get("standards", [])
+    notes = []
+    if total > len(shown):
+        notes.append(f"{total - len(shown)} passing cases are not listed here; the CSV table has them all.")
+    if left_out:
+        notes.append(f"{left_out} passing cases are listed without their details, to keep this page small.")
+    points = [(r["index"], r["outcome"], worst(r, "max_ulp")) for r in shown if r["results"]]
+    return Template((_HERE / "page.html").read_text("utf-8")).substitute(
+        title=escape(title), style=(_HERE / "page.css").read_text("utf-8"),
+        script=(_HERE / "page.js").read_text("utf-8"),
+        subtitle=escape(_subtitle(settings)), ring=drawing.ring([(o, outcomes[o]) for o in OUTCOMES]),
+        rate=_percent(outcomes[PASS], total), tiles=_tiles(outcomes, total, seconds, ratios),
+        standards="".join(_standard(n) for n in names), plot=drawing.ulp_plot(points[:600]),
+        notes="".join(f'<p class="note">{escape(n)}</p>' for n in notes), rows="".join(_row(r) for r in shown),
+        products=_options(r["product"] for r in shown),
+        dtypes=_options(f["dtype"] for r in shown for f in r["results"]), details=details,
+        constants=_script_json({"edges": metrics.ULP_EDGES, "metrics": METRIC_NAMES, "limits": _limits(names, shown)}),
+    )
+
+
+def _subtitle(settings: dict[str, Any]) -> str:
+    now = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    return f"convgrad {__version__} · {settings.get('engine', '')} engine · seed {settings.get('seed', 0)} · {now}"
+
+
+def _percent(part: int, whole: int) -> str:
+    if not whole:
+        return "–"
+    return "100 %" if part == whole else f"{min(100 * part / whole, 99.9):.1f} %"
+
+
+def _tiles(outcomes: Counter[str], total: int, seconds: float, ratios: list[float]) -> str:
+    tiles = [f'<button class="tile all" data-only=""><b>{total}</b><span>cases</span></button>']
+    for outcome in OUTCOMES:
+        tiles.append(
+            f'<button class="tile {outcome}" data-only="{outcome}"><b>{outcomes[outcome]}</b>'
+            f"<span>{outcome}</span></button>"
+        )
+    tiles.append(f'<div class="tile plain"><b>{_time(seconds)}</b><span>computing</span></div>')
+    if ratios:
+        mean = math.exp(sum(math.log(r) for r in ratios) / len(ratios))
+        tiles.append(
+            f'<div class="tile plain"><b>{mean:.2f}×</b><span>as fast as PyTorch ({len(ratios)} measured)</span></div>'
+        )
+    return "".join(tiles)
+
+
+def _standard(name: str) -> str:
+    row = standards.find(name)
+    return f'<span class="chip" title="{escape(row.rule.value)}">{escape(row.name)} <i>{escape(row.date)}</i></span>'
+
+
+def _options(names: Iterable[str]) -> str:
+    return "".join(f'<option value="{escape(n)}">{escape(n)}</option>' for n in sorted(set(names)))
+
+
+def worst(record: Record, metric: str) -> float:
+    """The largest value of a metric over the results of a case."""
+    return max((float(f["metrics"][metric]) for f in record["results"]), default=0.0)
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "–"
+    for limit, factor, unit in ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms"), (120.0, 1.0, "s")):
+        if seconds < limit:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds / 60:.1f} min"
+
+
+def _row(r: Record) -> str:
+    judged = bool(r["results"])
+    ulp, mare = worst(r, "max_ulp"), worst(r, "mare")
+    seconds, theirs = r.get("seconds"), r.get("pytorch_seconds")
+    ratio = theirs / seconds if theirs and seconds else None
+    dtype = r["results"][0]["dtype"] if judged else ""
+    outcome = r["outcome"]
+    cells = (
+        f'<td class="o"><span class="badge {outcome}">{outcome}</span></td>',
+        f'<td class="n"><button class="open" aria-expanded="false">{escape(r["name"])}</button></td>',
+        f'<td class="l"><code>{escape(r["line"])}</code></td>',
+        f'<td class="num" data-k="max ULP">{f"{ulp:.3g}" if judged else "–"}</td>',
+        f'<td class="num" data-k="MARE">{f"{mare:.1e}" if judged else "–"}</td>',
+        f'<td class="num" data-k="time">{_time(seconds)}</td>',
+        f'<td class="num" data-k="× PyTorch">{f"{ratio:.2f}" if ratio else "–"}</td>',
+    )
+    numbers = (("u", ulp if judged else -1), ("m", mare if judged else -1), ("t", seconds or -1), ("r", ratio or -1))
+    keys = " ".join(f'data-{key}="{value:.5g}"' for key, value in numbers)
+    return (
+        f'<tr class="case" id="c{r["index"]}" data-o="{outcome}" data-p="{escape(r["product"])}" '
+        f'data-d="{escape(dtype)}" {keys}>{"".join(cells)}</tr>\n'
+    )
+
+
+# ---- details -----------------------------------------------------------------------------------------------
+
+
+def _script_json(value: Any) -> str:
+    """JSON that can stand inside a script element: `<` cannot end it, nor can a line separator break it."""
+    text = json.dumps(jsonable(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _details(shown: list[Record]) -> tuple[str, int]:
+    """The details of as many cases as fit, those that did not pass first; and how many were left out."""
+    room = MOST_BYTES - sum(len(_row(r).encode()) for r in shown) - 150 * min(len(shown), 600) - 60_000
+    parts = []
+    for r in sorted(shown, key=lambda r: (r["outcome"] == PASS, r["index"])):
+        part = f'"{r["index"]}":{_script_json(_detail(r))}'
+        room -= len(part.encode()) + 1
+        if room < 0:
+            break
+        parts.append(part)
+    return "{" + ",\n".join(parts) + "}", len(shown) - len(parts)
+
+
+def _detail(r: Record) -> dict[str, Any]:
+    detail = {
+        "m": r["message"], "s": r["status"], "r": r["rule"], "a": r["advice"], "v": r["values"], "x": r["reproduce"],
+        "c": r.get("compute", ""), "f": [_result(f) for f in r["results"]],
+    }
+    return {key: value for key, value in detail.items() if value not in ("", [], 0)}
+
+
+def _short(value: Any, digits: int = 3) -> Any:
+    """A number with few digits, whole ones as they are; words ("nan") stay words."""
+    if isinstance(value, float) and math.isfinite(value):
+        rounded = float(f"{value:.{digits}g}")
+        return int(rounded) if rounded.is_integer() and abs(rounded) < 1e6 else rounded
+    return value
+
+
+def _result(f: dict[str, Any]) -> dict[str, Any]:
+    counts = list(f["histogram"])
+    while counts and counts[-1] == 0:
+        counts.pop()
+    result: dict[str, Any] = {
+        "n": f["name"], "s": "×".join(map(str, f["shape"])), "d": f["dtype"], "p": f["precision"],
+        "k": [_short(f["metrics"][name]) for name in METRIC_NAMES],
+        "j": [[j["standard"], j["passed"], j["why"]] for j in f["judged"]], "h": counts,
+    }
+    if f["worst"]:
+        result["w"] = [[",".join(map(str, i)), _short(a, 7), _short(g, 9), _short(u)] for i, a, g, u in f["worst"][:3]]
+    if f["map"]:
+        result["e"] = [f["map"]["channels"], "/".join(f["map"]["plane"])]
+    if f["anatomy"]:
+        result["t"] = [[name, _short(value)] for name, value in f["anatomy"].items()]
+    return result
+
+
+def _limits(names: list[str], shown: list[Record]) -> dict[str, dict[str, str]]:
+    """Each standard's rule with the numbers of every precision on this page."""
+    used = sorted({f["precision"] for r in shown for f in r["results"]})
+    limits = {}
+    for name in names:
+        row = standards.find(name)
+        limits[name] = {p: standards.find(dict(row.deferred).get(p, name)).says(p) for p in used}
+    return limits
