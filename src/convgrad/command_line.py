@@ -92,7 +92,7 @@ def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
             importlib.import_module(verb.module).add_command(verbs)
     for verb in known:
         if verb.name not in verbs.choices:
-            verbs.add_parser(verb.name, help=verb.help)  # a name only, so that errors can list the choices
+            verbs.add_parser(verb.name)  # a name only, so that errors can list the choices
     return parser
 
 

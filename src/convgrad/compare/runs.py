@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from convgrad import dtypes, engines, rounding
+from convgrad import dtypes, engines, rounding, standards
 from convgrad.arrays import AnyArray
 from convgrad.engines import reference
 from convgrad.planning import Plan, Result, Step
-from convgrad.request import TensorSpec
+from convgrad.request import Operator, TensorSpec
 
 Results = dict[Result, AnyArray]
 
@@ -121,3 +121,32 @@ def _reference(plan: Plan, tensors: Operands, **options: Any) -> Results:
 def as_planned(step: Step, values: AnyArray) -> AnyArray:
     """Float64 sums with the result casts of a step, as values."""
     return rounding.round_to(step.stored_as, rounding.round_to(step.rounded_to, values))
+
+
+def values_of(step: Step, results: Results) -> Any:
+    """The values of a stored result."""
+    return rounding.load(step.stored_as, results[step.result])
+
+
+def resolution_of(step: Step) -> str:
+    """The dtype whose ULP counts: the narrower of the two a result is rounded to."""
+    return standards.precision_of(step.rounded_to, step.stored_as)
+
+
+def precision_of(plan: Plan, step: Step) -> str:
+    """The column of the standards that counts for a result; a bias sums the original grad_output."""
+    go = plan.problem.request.grad_output
+    assert go is not None
+    operand = go.dtype if step.result is Result.GRAD_BIAS else plan.operand
+    return standards.precision_of(operand, step.stored_as)
+
+
+def channel_first(plan: Plan, result: Result) -> tuple[int, ...]:
+    """The axes of a result: channels, the other one, then space."""
+    if result is Result.GRAD_BIAS:
+        return (0,)
+    tbc = plan.problem.request.operator is Operator.TBC
+    rank = len(spec_of(plan, result).shape)
+    if tbc:
+        return (2, 1, 0)
+    return (0, 1, *range(2, rank)) if result is Result.GRAD_WEIGHT else (1, 0, *range(2, rank))

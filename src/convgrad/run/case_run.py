@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from convgrad import engines, rounding, standards
+from convgrad import engines, standards
 from convgrad.cases.case import Case
 from convgrad.compare import bootstrap, findings, runs
 from convgrad.compare.anatomy import anatomy
 from convgrad.compare.judge import Judged
-from convgrad.planning import Plan, Result, Step, make_plan
+from convgrad.planning import Plan, make_plan
 from convgrad.problem import prove
-from convgrad.request import Operator
 from convgrad.rules.check import check
 from convgrad.run.timing import pytorch_seconds
 from convgrad.standards import PassRule, Standard
@@ -109,43 +108,14 @@ def judge_results(
     parts = anatomy(plan, tensors, golden, subject, threads=settings.threads) if settings.anatomy else {}
     return [
         findings.find(
-            step.result.value, values_of(step, subject), golden[step.result], step.stored_as, chosen,
-            resolution=resolution_of(step), precision=precision_of(plan, step),
+            step.result.value, runs.values_of(step, subject), golden[step.result], step.stored_as, chosen,
+            resolution=runs.resolution_of(step), precision=runs.precision_of(plan, step),
             expected=runs.as_planned(step, golden[step.result]) if exact else None,
-            partner=values_of(step, partner) if partner else None, axes=channel_first(plan, step.result),
+            partner=runs.values_of(step, partner) if partner else None, axes=runs.channel_first(plan, step.result),
             anatomy=parts.get(step.result),
         )
         for step in plan.steps
     ]
-
-
-def values_of(step: Step, results: runs.Results) -> Any:
-    """The values of a stored result."""
-    return rounding.load(step.stored_as, results[step.result])
-
-
-def resolution_of(step: Step) -> str:
-    """The dtype whose ULP counts: the narrower of the two a result is rounded to."""
-    return standards.precision_of(step.rounded_to, step.stored_as)
-
-
-def precision_of(plan: Plan, step: Step) -> str:
-    """The column of the standards that counts for a result; a bias sums the original grad_output."""
-    go = plan.problem.request.grad_output
-    assert go is not None
-    operand = go.dtype if step.result is Result.GRAD_BIAS else plan.operand
-    return standards.precision_of(operand, step.stored_as)
-
-
-def channel_first(plan: Plan, result: Result) -> tuple[int, ...]:
-    """The axes of a result: channels, the other one, then space."""
-    if result is Result.GRAD_BIAS:
-        return (0,)
-    tbc = plan.problem.request.operator is Operator.TBC
-    rank = len(runs.spec_of(plan, result).shape)
-    if tbc:
-        return (2, 1, 0)
-    return (0, 1, *range(2, rank)) if result is Result.GRAD_WEIGHT else (1, 0, *range(2, rank))
 
 
 def first_failure(found: Sequence[findings.Findings]) -> str:
@@ -206,9 +176,9 @@ def _ratios(name: str, plan: Plan, case: Case, seed: int) -> tuple[float, ...]:
     subject, _ = runs.subject(alone, tensors)
     row = next(s for s in standards.ALL if s.rule is PassRule.RATIOS)
     f = findings.find(
-        name, values_of(step, subject), runs.golden(alone, tensors)[step.result], step.stored_as, (row,),
-        resolution=resolution_of(step),
-        partner=values_of(step, runs.partner(alone, tensors)),
+        name, runs.values_of(step, subject), runs.golden(alone, tensors)[step.result], step.stored_as, (row,),
+        resolution=runs.resolution_of(step),
+        partner=runs.values_of(step, runs.partner(alone, tensors)),
     )
     return f.judged[0].ratios or (np.inf,) * 3
 
