@@ -277,7 +277,7 @@ def test_rechunking_is_told_and_avoidable():
 
 def test_importing_convgrad_does_not_import_dask():
     """dask is an extra: only `convgrad.dask` needs it; the partition and the planning page do not."""
-    code = "import sys, convgrad, convgrad.partition; print('dask' in sys.modules)"
+    code = "import sys, convgrad, convgrad.partition, convgrad.scaleout_plan; print('dask' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

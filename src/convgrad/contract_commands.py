@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
-from convgrad import dtypes, functional, products, rounding
+from convgrad import dtypes, functional, products, rounding, scaleout_plan
 from convgrad.problem_line import parse
 from convgrad.request import CONFORMANCES, Operator, Request
 from convgrad.rules import sentences
@@ -29,6 +29,7 @@ def add_command(subparsers: Any) -> None:
         parser.add_argument("line", nargs="+", help=_LINE_HELP)
         _add_choices(parser)
         parser.set_defaults(run=run)
+    scaleout_plan.add_options(subparsers.choices["plan"])
     parser = subparsers.add_parser("explain", help="why a problem is refused, and how to get past it")
     parser.add_argument("line", help=f"{_LINE_HELP}; or a status such as 161002; or the id of a rule")
     parser.add_argument("--all", action="store_true", help="every row that was looked at")
@@ -79,6 +80,8 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _plan(arguments: argparse.Namespace) -> int:
     plans = [functional.plan(_request(line, arguments)) for line in arguments.line]
+    if arguments.workers is not None:
+        return scaleout_plan.show(plans, arguments)
     if arguments.json:
         print_json([
             {
