@@ -15,14 +15,20 @@ except ImportError as error:
 
 from convgrad.torch.emulation import Call, Emulation, Record, emulate
 from convgrad.torch.functional import conv_backward, conv_tbc, conv_tbc_backward, convolution
+from convgrad.torch.scanning import Answer, Convolution, Finding, Scan, scan
 
 __all__ = [
+    "Answer",
     "Call",
+    "Convolution",
     "Emulation",
+    "Finding",
     "Record",
+    "Scan",
     "conv_backward",
     "conv_tbc",
     "conv_tbc_backward",
     "convolution",
     "emulate",
+    "scan",
 ]

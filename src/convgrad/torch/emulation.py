@@ -130,11 +130,17 @@ def emulate(
     if on_refusal not in ("raise", "record"):
         message = f"on_refusal must be raise or record, got {on_refusal!r}"
         raise ConvGradError(message, rule="on_refusal.name", value=on_refusal)
+    number = default_math(math, allow_hf32)
+    settings = Settings(functional._product(product), number, functional._conformance(conformance))
+    return Emulation(settings, on_refusal == "record", forward, functional._threads(threads))
+
+
+def default_math(math: str | int | None, allow_hf32: bool) -> int:
+    """The cubeMathType asked for, or the one the device's switch stands for."""
     number = functional._math(("keep", "allow_down")[bool(allow_hf32)] if math is None else math)
     if number == MATH_NAMES.index("hf32") and not allow_hf32:
         raise ConvGradError("math='hf32' contradicts allow_hf32=False", rule="math.hf32", value=allow_hf32)
-    settings = Settings(functional._product(product), number, functional._conformance(conformance))
-    return Emulation(settings, on_refusal == "record", forward, functional._threads(threads))
+    return number
 
 
 class Emulation:
@@ -154,7 +160,7 @@ class Emulation:
     def __enter__(self) -> Record:
         with ExitStack() as stack:
             stack.enter_context(self.layers)
-            stack.enter_context(_ReplaceConvTbc(self.layers))
+            stack.enter_context(ReplaceConvTbc(self.layers.keep_node))
             stack.enter_context(_Intercept(self))
             self._entered.append(stack.pop_all())
         return self.record
@@ -273,19 +279,19 @@ def _conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tens
     return _ConvTbc.apply(input, weight, bias, pad)  # type: ignore[no-untyped-call, no-any-return]
 
 
-class _ReplaceConvTbc(TorchFunctionMode):
-    """Calls of torch.conv_tbc become the function above."""
+class ReplaceConvTbc(TorchFunctionMode):
+    """Calls of torch.conv_tbc become the function above; `made` is told the number of each autograd node."""
 
     _names = (torch.conv_tbc, _aten.conv_tbc, _aten.conv_tbc.default)
 
-    def __init__(self, layers: LayerNames) -> None:
+    def __init__(self, made: Callable[[int], None]) -> None:
         super().__init__()
-        self._layers = layers
+        self._made = made
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func not in self._names:
             return func(*args, **(kwargs or {}))
         result = _conv_tbc(*args, **(kwargs or {}))
         if result.grad_fn is not None:
-            self._layers.keep_node(result.grad_fn._sequence_nr())
+            self._made(result.grad_fn._sequence_nr())
         return result
