@@ -43,6 +43,8 @@ def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     add("--seed", type=_seed, default=0, help="cases without a seed of their own draw theirs from it")
     add("--values", help="fill the tensors of every case like this, e.g. uniform:-5:5")
     add("-j", "--jobs", type=_count, default=0, help="processes (default: one per core for many cases)")
+    add("--workers", type=_count, default=0, help="run on a local Dask cluster of this many processes (extra `dask`)")
+    add("--scheduler", metavar="ADDRESS", help="run on the Dask cluster at this address, e.g. tcp://host:8786")
     add("--filter", action="append", default=[], metavar="TEXT",
         help="only cases whose name or line holds TEXT (which may have *)")
     add("--rerun", metavar="RESULTS", help="only the cases that did not pass in an earlier journal")
@@ -78,6 +80,8 @@ def command(arguments: argparse.Namespace) -> int:
     for path in (arguments.html, arguments.csv, arguments.xlsx):
         if path is not None and not path.absolute().parent.is_dir():
             raise UsageError(f"{path.parent} is no directory")
+    if sum([bool(arguments.jobs), bool(arguments.workers), arguments.scheduler is not None]) > 1:
+        raise UsageError("--jobs, --workers and --scheduler are three ways to run: choose one")
     cases = _chosen(arguments)
     if arguments.save is None:
         if arguments.resume:
@@ -152,8 +156,7 @@ def _run(
         left = [(index, case) for index, case in cases if index not in log.done]
         quiet = arguments.quiet or (len(left) < 2 and not arguments.resume)
         with Progress(len(cases), len(cases) - len(left), quiet) as progress:
-            jobs = jobs_for(arguments.jobs, len(left))
-            for record in run_all(left, settings, jobs, save / "tensors" if save else None):
+            for record in _records(arguments, settings, left, save / "tensors" if save else None):
                 log.append(record)
                 progress.count(record["outcome"])
         path = log.path
@@ -164,6 +167,23 @@ def _run(
     else:
         _print_table(path, outcomes, settings)
     return exit_code(outcomes)
+
+
+def _records(
+    arguments: argparse.Namespace, settings: Settings, cases: list[Numbered], save: Path | None
+) -> Iterator[Record]:
+    """Records as they are finished: here, on several processes, or on a cluster."""
+    if not arguments.workers and arguments.scheduler is None:
+        yield from run_all(cases, settings, jobs_for(arguments.jobs, len(cases)), save)
+        return
+    try:
+        from convgrad.run.cluster import Cluster
+    except ImportError as error:
+        raise UsageError(f"--workers and --scheduler need the extra `dask`: {error}") from error
+    with Cluster(arguments.scheduler, arguments.workers) as cluster:
+        yield from cluster.run(cases, settings, save)
+        if lost := cluster.losses():
+            print(f"convgrad: {lost}", file=sys.stderr)
 
 
 def _digest(arguments: argparse.Namespace, cases: list[Numbered]) -> str:
