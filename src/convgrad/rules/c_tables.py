@@ -22,7 +22,7 @@ _OTHER_FORMATS = {
 DTYPE_NAMES = {r.acl_code: r.name for r in dtypes.ALL if r.acl_code is not None} | _OTHER_DTYPES
 FORMAT_NAMES = {r.acl_code: r.name for r in layouts.ALL if r.acl_code is not None} | _OTHER_FORMATS
 _ASKED = {name for r in ALL_RULES for name in (r.fact, r.other, *(n for n, _ in r.when))}
-_FACTS = [fact for fact in FACTS.values() if fact.name in _ASKED]
+_FACTS = [f for f in FACTS.values() if f.name in _ASKED or f.name.endswith(".span")]  # each tensor has all of its own
 _CONFORMANCE_BITS = {Conformance.BOTH: 3, Conformance.DOCUMENT: 1, Conformance.RUNTIME: 2}
 
 HEAD = """\
