@@ -144,7 +144,9 @@ Fact Facts::per_axis(Read read) const {
     case CG_FACT_##NAME##_DTYPE: return tensor ? one(tensor->dtype) : std::nullopt;                         \
     case CG_FACT_##NAME##_FORMAT: return tensor ? one(tensor->format) : std::nullopt;                       \
     case CG_FACT_##NAME##_RANK: return tensor ? one(int64_t(tensor->shape.size())) : std::nullopt;          \
-    case CG_FACT_##NAME##_SHAPE: return tensor ? Fact(tensor->shape) : std::nullopt;                        \
+    case CG_FACT_##NAME##_SHAPE: return tensor ? Fact(tensor->shape) : std::nullopt;
+
+#define SPAN_FACT(NAME, tensor) \
     case CG_FACT_##NAME##_SPAN: return tensor ? one(span(tensor->shape.begin(), tensor->shape.end())) : std::nullopt;
 
 #define EMPTY_FACT(NAME, tensor) \
@@ -160,6 +162,12 @@ Fact Facts::read(cg_fact name) {
         TENSOR_FACTS(GRAD_INPUT, r.grad_input)
         TENSOR_FACTS(GRAD_WEIGHT, r.grad_weight)
         TENSOR_FACTS(GRAD_BIAS, r.grad_bias)
+        SPAN_FACT(GRAD_OUTPUT, r.grad_output)
+        SPAN_FACT(INPUT, r.input)
+        SPAN_FACT(WEIGHT, r.weight)
+        SPAN_FACT(GRAD_INPUT, r.grad_input)
+        SPAN_FACT(GRAD_WEIGHT, r.grad_weight)
+        SPAN_FACT(GRAD_BIAS, r.grad_bias)
         EMPTY_FACT(GRAD_OUTPUT, r.grad_output)
         EMPTY_FACT(INPUT, r.input)
         EMPTY_FACT(WEIGHT, r.weight)
