@@ -8,6 +8,8 @@ B(k, n) = weight(co, n, kd, Kh-1-r, Kw-1-s)      turned in the plane, not in dep
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
@@ -74,17 +76,27 @@ def gather_positions(t: TConv3DBackpropInputTiling, block: Matrix, tile: Tile) -
     return matrix.reshape(tile.m_length, -1)
 
 
-def weight_matrix(
-    t: TConv3DBackpropInputTiling, gm: GlobalTensor, kd: int, tile: Tile, cout_start: int, cout_blocks: int, doing: str
-) -> Matrix:
-    """B(k, n) of a tile for some channel blocks of k; the pointer stands at the first cin block, kd = 0."""
-    cin_blocks = tile.n_length // t.c0
+def weight_elements(
+    t: TConv3DBackpropInputTiling, gm: GlobalTensor, kd: int, tile: Tile, last_cout_block: int, doing: str
+) -> NDArray[Any]:
+    """The stored weights a tile needs of one window plane; the pointer stands at the first cin block, kd = 0.
+
+    Of the last tap only the channel blocks up to `last_cout_block` are read: more would leave a split K.
+    """
     per_tap = t.weight_cout * t.c0
     per_cin = t.window_area * per_tap
     start = (kd * t.cin1 + tile.n_start // t.c0) * per_cin
-    used = cin_blocks * per_cin - (per_tap - (cout_start + cout_blocks) * 16 * t.c0)
-    padded = np.zeros(cin_blocks * per_cin, np.float32)
-    padded[:used] = gm.read(start, used, doing)
+    used = tile.n_length // t.c0 * per_cin - (per_tap - last_cout_block * 16 * t.c0)
+    return gm.read(start, used, doing)
+
+
+def weight_matrix(
+    t: TConv3DBackpropInputTiling, elements: NDArray[Any], tile: Tile, cout_start: int, cout_blocks: int
+) -> Matrix:
+    """B(k, n) of a tile for some channel blocks of k, from its stored weights."""
+    cin_blocks = tile.n_length // t.c0
+    padded = np.zeros(cin_blocks * t.window_area * t.weight_cout * t.c0, np.float32)
+    padded[: elements.size] = elements
     taps = padded.reshape(cin_blocks, t.hk, t.wk, t.weight_cout // 16, 16, t.c0)
     taps = taps[:, ::-1, ::-1, cout_start : cout_start + cout_blocks]
     return np.ascontiguousarray(taps.transpose(3, 1, 2, 4, 0, 5)).reshape(-1, tile.n_length)

@@ -2,7 +2,7 @@
 
 A cut is: gradInput rows and channel blocks of a single shape, then baseM and baseN of a tile. Per tile
 
-    cube  = products of 16x16x16, plus a fixed price per product
+    cube  = products of 16x16x16 plus a fixed price per product, or feeding them from L1 if that takes longer
     loads = bytes of gradOutput window and weights, from global memory into L1
 
 and a tile costs the longer of the two, since both are double buffered. The figures only rank cuts against each other.
@@ -16,11 +16,14 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
+from .core_split import flat_share
 from .input_record import TConv3DBackpropInputTiling, ceil_div, rows_of_tile
 from .platform import PlatformInfo
 
 GM_BYTES_PER_CYCLE = 64
+L0A_BYTES_PER_CYCLE, L0B_BYTES_PER_CYCLE = 256, 128
 PRODUCT_PRICE = 24  # cycles to start one product
+FINALISTS = 16  # cuts whose balance is worked out plane by plane
 BLOCK_PRICE = 500  # cycles to start one single shape
 SINGLE_BUFFER_PENALTY = 1.6  # loads no longer overlap with products
 
@@ -42,14 +45,17 @@ def pieces_of(total: int, limit: int = 64) -> list[int]:
     return sorted(lengths, reverse=True)
 
 
-def base_m_options(base_n: int, columns: int, platform: PlatformInfo, positions: int, element_bytes: int) -> set[int]:
-    """Lengths of M worth trying: as much as L0C and L0A hold, whole rows, and even parts of a row."""
-    cap = min(platform.l0CSize // (4 * base_n), platform.l0ASize // (2 * 16 * element_bytes)) // 16 * 16
-    cap = min(cap, ceil_div(positions, 16) * 16)
+def base_m_options(cap: int, columns: int, positions: int) -> set[int]:
+    """Lengths of M worth trying for a single shape: even cuts of it, whole rows, even parts of a row, the least.
+
+    `cap` is what L0C and L0A hold.
+    """
+    most = min(cap, ceil_div(positions, 16) * 16)
+    pieces = ceil_div(positions, most)
+    even = {min(most, ceil_div(ceil_div(positions, count), 16) * 16) for count in (pieces, pieces + 1)}
     whole_rows = columns * 16 // gcd(columns, 16)
-    options = {cap, max(16, cap // 32 * 16), 16, cap // whole_rows * whole_rows}
-    options |= {length for length in range(16, cap + 1, 16) if columns % length == 0}
-    return {length for length in options if length >= 16}
+    parts = {length for length in range(16, most + 1, 16) if columns % length == 0}
+    return {length for length in even | parts | {most, most // whole_rows * whole_rows, 16} if length >= 16}
 
 
 def is_large(sizes: TConv3DBackpropInputTiling, platform: PlatformInfo, cores: int) -> bool:
@@ -61,20 +67,16 @@ def is_large(sizes: TConv3DBackpropInputTiling, platform: PlatformInfo, cores: i
 
 def candidate_cuts(sizes: TConv3DBackpropInputTiling, platform: PlatformInfo) -> tuple[Integers, ...]:
     """All (rows, channel blocks, baseM, baseN) worth estimating."""
-    e = sizes.element_bytes
-    most = min(platform.l0BSize // (2 * 16 * e), platform.l0CSize // (4 * 16))
+    most = platform.l0BSize // (2 * 16 * sizes.element_bytes)
     blocks16 = ceil_div(sizes.cin1 * sizes.c0, 16)
     cuts = []
     for base_n in {min(16 * blocks, most) for blocks in pieces_of(blocks16, 8)}:
         widths = [width for width in pieces_of(sizes.cin1, 16) if width * sizes.c0 >= base_n or width == sizes.cin1]
-        for base_m in base_m_options(base_n, sizes.wi, platform, sizes.hi * sizes.wi, e):
-            cuts += [
-                (rows, width, base_m, base_n)
-                for rows in pieces_of(sizes.hi)
-                for width in widths
-                if rows * sizes.wi > base_m - 16 or rows == sizes.hi
-            ]
-    columns = np.array(cuts, np.int64).T
+        cap = min(platform.l0CSize // (4 * base_n), platform.l0ASize // (2 * 16 * sizes.element_bytes)) // 16 * 16
+        for rows in pieces_of(sizes.hi) if cap >= 16 else ():
+            for base_m in base_m_options(cap, sizes.wi, rows * sizes.wi):
+                cuts += [(rows, width, base_m, base_n) for width in widths]
+    columns = np.array(cuts, np.int64).reshape(-1, 4).T
     return tuple(columns)
 
 
@@ -110,6 +112,8 @@ def estimate(
     chunks = -(-k_total // most_k)
     cube = base_m * base_n * k_total / 4096 + chunks * PRODUCT_PRICE
     real_rows = base_m / sizes.wi + 1 + (sizes.hk - 1) * sizes.dilationH / sizes.strideH
+    to_l0 = np.maximum(base_m / L0A_BYTES_PER_CYCLE, base_n / L0B_BYTES_PER_CYCLE) * k_total * e
+    cube = np.maximum(cube, to_l0)
     loads = (real_rows * sizes.wo * sizes.cout1 * sizes.c0 + base_n * k_total) * e / GM_BYTES_PER_CYCLE
     sixteen = np.full_like(base_m, 16)
     double = smallest_l1(sizes, base_m, base_n, sixteen, 2) <= platform.l1Size
@@ -120,6 +124,19 @@ def estimate(
     busiest = -(-blocks // np.minimum(blocks, cores))
     taps = min(sizes.dk, sizes.dout)
     return np.where(single, busiest * (tiles * per_tile * taps + BLOCK_PRICE), np.inf)
+
+
+def unevenness(sizes: TConv3DBackpropInputTiling, cores: int, rows: int, width: int) -> float:
+    """Window planes that the busiest core really meets, over what `estimate` takes for granted.
+
+    Near the edges, and with strides in depth, fewer window planes reach a gradInput plane.
+    """
+    m_pieces, n_pieces = ceil_div(sizes.hi, rows), ceil_div(sizes.cin1, width)
+    taps = np.array([len(sizes.depth_taps(plane)) for plane in range(sizes.di)], np.int64)
+    work = np.tile(np.repeat(taps, n_pieces), sizes.batch * m_pieces)
+    shares = [flat_share(work.size, cores, core) for core in range(min(work.size, cores))]
+    busiest = max(1, int(np.add.reduceat(work, [share.start for share in shares]).max()))
+    return busiest / (len(shares[0]) * min(sizes.dk, sizes.dout))
 
 
 def choose_k(
@@ -188,6 +205,8 @@ def choose_steps(
 def search(sizes: TConv3DBackpropInputTiling, platform: PlatformInfo, cores: int) -> Cut | str:
     """The cheapest cut, or why there is none."""
     rows, width, base_m, base_n = candidate_cuts(sizes, platform)
+    if rows.size == 0:
+        return f"L0A, L0B and L0C cannot hold a tile of 16 x 16: {platform}"
     cycles = estimate(sizes, platform, cores, rows, width, base_m, base_n)
     large = is_large(sizes, platform, cores)
     if large:
@@ -195,8 +214,9 @@ def search(sizes: TConv3DBackpropInputTiling, platform: PlatformInfo, cores: int
         if np.isfinite(cycles[half_full]).any():
             cycles = np.where(half_full, cycles, np.inf)
     # equal estimates: fewer single shapes, then wider tiles
-    order = np.lexsort((-base_n, -base_m, -width, -rows, cycles))
-    best = order[0]
+    finalists = np.lexsort((-base_n, -base_m, -width, -rows, cycles))[:FINALISTS]
+    uneven = [unevenness(sizes, cores, int(rows[one]), int(width[one])) for one in finalists]
+    best = finalists[np.argmin(cycles[finalists] * uneven)]
     k_choice = choose_k(sizes, platform, int(base_m[best]), int(base_n[best])) if np.isfinite(cycles[best]) else None
     if k_choice is None:
         least = smallest_l1(sizes, base_m, base_n, np.full_like(base_m, 16), 1).min()

@@ -8,7 +8,7 @@ import numpy as np
 
 from .global_tensor import GlobalTensor
 from .input_checks import a1_bytes, b1_bytes
-from .input_math import Matrix, expanded_block, gather_positions, weight_matrix
+from .input_math import Matrix, expanded_block, gather_positions, weight_elements, weight_matrix
 from .input_record import TConv3DBackpropInputTiling, ceil_div
 from .walk import SingleShape, Tile, row_window
 
@@ -115,7 +115,8 @@ class StagedCube:
         blocks_per_load = t.stepKb * t.baseK // t.k_of_block
         first = group * blocks_per_load
         blocks = min(blocks_per_load, shape.cout1 - first)
-        matrix = weight_matrix(t, gm, kd, tile, first, blocks, f"Iterate, {tile}, B1 load {group}")
+        elements = weight_elements(t, gm, kd, tile, first + blocks, f"Iterate, {tile}, B1 load {group}")
+        matrix = weight_matrix(t, elements, tile, first, blocks)
         loaded = matrix.size * t.element_bytes
         assert loaded <= b1_bytes(t)
         self.counters.b_loads += 1

@@ -15,7 +15,7 @@ from .conv_type import DTYPE_NAMES, INPUT_OPERANDS, ConvFormat, ConvType, check_
 from .errors import AddressError, CallOrderError, TileKernelError, TilingError
 from .global_tensor import GlobalTensor
 from .input_checks import check_record, weights_stay
-from .input_math import Matrix, expanded_block, gather_positions, weight_matrix
+from .input_math import Matrix, expanded_block, gather_positions, weight_elements, weight_matrix
 from .input_record import TConv3DBackpropInputTiling, record_from_dict
 from .input_staged import StagedCube
 from .platform import PlatformInfo
@@ -66,7 +66,7 @@ class Conv3DBackpropInput:
         self._walk_pointers = (0, 0)
         self._tile: Tile | None = None
         self._l0c: Matrix | None = None
-        self._weights: dict[tuple[int, int], Matrix] = {}
+        self._weights: dict[tuple[int, int], tuple[NDArray[np.uint16], Matrix]] = {}
 
     # ---- the documented calls
 
@@ -251,7 +251,6 @@ class Conv3DBackpropInput:
         self.ctx.isFirstIter_ = False
         self._position = (0, 0, self._start[0])
         self._row_start = self._start[1]
-        self._weights.clear()
         self._grad_input_offset = None
         self._walk_pointers = (self._grad_output.offset, self._weight.offset)
         if self._cube is not None:
@@ -301,14 +300,21 @@ class Conv3DBackpropInput:
                 f"Iterate, {tile}, gradOutput plane {plane}",
             )
             a = gather_positions(t, block, tile)
-            if (kd, tile.j) not in self._weights:
-                self._weights[kd, tile.j] = weight_matrix(
-                    t, self._weight, kd, tile, 0, shape.cout1, f"Iterate, {tile}, window plane {kd}"
-                )
-            product = a @ self._weights[kd, tile.j]
+            product = a @ self._weight_matrix(t, shape, tile, kd)
             accumulator = product if accumulator is None else accumulator + product
         assert accumulator is not None
         return accumulator
+
+    def _weight_matrix(self, t: TConv3DBackpropInputTiling, shape: SingleShape, tile: Tile, kd: int) -> Matrix:
+        """B of a tile and window plane; made anew only when the stored weights are not those it was made from."""
+        assert self._weight is not None
+        doing = f"Iterate, {tile}, window plane {kd}"
+        elements = weight_elements(t, self._weight, kd, tile, shape.cout1, doing)
+        known = self._weights.get((kd, tile.j))
+        bits = elements.view(np.uint16)
+        if known is None or not np.array_equal(known[0], bits):
+            known = self._weights[kd, tile.j] = bits.copy(), weight_matrix(t, elements, tile, 0, shape.cout1)
+        return known[1]
 
     def _check_output_pointer(self, output: GlobalTensor) -> None:
         assert self._tile is not None

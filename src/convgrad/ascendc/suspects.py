@@ -12,7 +12,7 @@ from convgrad import rounding
 from .conv_type import DTYPE_NAMES
 from .global_tensor import GlobalTensor
 from .golden import Golden, GoldenTile
-from .input_math import Matrix, expanded_block, gather_positions, weight_matrix
+from .input_math import Matrix, expanded_block, gather_positions, weight_elements, weight_matrix
 from .walk import row_window, single_shape
 
 
@@ -90,7 +90,9 @@ def operand_matrices(golden: Golden, tile: GoldenTile, shift: int = 0) -> list[t
     for kd, plane in t.depth_taps(tile.tile.plane):
         moved = grad_output[max(0, -(-start // t.strideH)) * t.wo * t.c0]
         a = gather_positions(t, expanded_block(t, moved, start, window, plane, 0, shape.cout1, "compare"), tile.tile)
-        b = weight_matrix(t, GlobalTensor(sim.weight_gm)[block.offset_b], kd, tile.tile, 0, shape.cout1, "compare")
+        weight = GlobalTensor(sim.weight_gm)[block.offset_b]
+        elements = weight_elements(t, weight, kd, tile.tile, shape.cout1, "compare")
+        b = weight_matrix(t, elements, tile.tile, 0, shape.cout1)
         matrices.append((kd, a.reshape(-1, shape.cout1, t.hk, t.wk, t.c0),
                          b.reshape(shape.cout1, t.hk, t.wk, t.c0, -1)))  # fmt: skip
     return matrices

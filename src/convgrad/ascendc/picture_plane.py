@@ -1,0 +1,125 @@
+"""The walk as a picture: one gradInput plane cut into tiles by core and order, and every plane in small."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .core_split import Block
+from .input_record import TConv3DBackpropInputTiling
+from .svg import FAINT, INK, Canvas, core_colour
+from .walk import single_shape, tiles_in_order
+
+MOST_LABELS = 400
+Point = tuple[float, float]
+
+
+def tile_outline(first: int, last: int, columns: int, x: float, y: float, cell: Point) -> list[Point]:
+    """The outline of positions first...last of a plane: whole rows, with a step where it starts or ends inside one."""
+    row, column = divmod(first, columns)
+    end_row, end_column = divmod(last + 1, columns)
+
+    def at(r: int, c: int) -> Point:
+        return x + c * cell[0], y + r * cell[1]
+
+    if row == end_row or (row + 1 == end_row and end_column == 0):
+        stop = end_column or columns
+        return [at(row, column), at(row, stop), at(row + 1, stop), at(row + 1, column)]
+    if row + 1 == end_row and end_column <= column:  # two pieces that touch at most in a corner
+        return [at(row, column), at(row, columns), at(row + 1, columns), at(row + 1, column), at(row + 1, end_column),
+                at(row + 2, end_column), at(row + 2, 0), at(row + 1, 0), at(row + 1, column)]  # fmt: skip
+    points = [at(row, column), at(row, columns), at(end_row, columns)]
+    if end_column:
+        points += [at(end_row, end_column), at(end_row + 1, end_column), at(end_row + 1, 0)]
+    else:
+        points += [at(end_row, 0)]
+    return [*points, at(row + 1, 0), at(row + 1, column)] if column else points
+
+
+def middle_of(first: int, last: int, columns: int, x: float, y: float, cell: Point) -> Point:
+    """A point well inside a tile: where its number is written and its walk passes."""
+    row, column = divmod(first, columns)
+    end_row, end_column = divmod(last, columns)
+    if row == end_row:
+        return x + (column + end_column + 1) / 2 * cell[0], y + (row + 0.5) * cell[1]
+    if end_row == row + 1:  # one of two part rows: the longer one
+        if columns - column >= end_column + 1:
+            return x + (column + columns) / 2 * cell[0], y + (row + 0.5) * cell[1]
+        return x + (end_column + 1) / 2 * cell[0], y + (end_row + 0.5) * cell[1]
+    return x + columns / 2 * cell[0], y + (row + end_row + 1) / 2 * cell[1]
+
+
+def draw_plane(canvas: Canvas, t: TConv3DBackpropInputTiling, blocks: Sequence[Block], plane: int, x: float, y: float,
+               width: float, height: float) -> float:  # fmt: skip
+    """One plane of batch 0, first channel piece; the height used."""
+    cell = (min(width / t.wi, height / t.hi * 2.2), min(height / t.hi, width / t.wi * 2.2))
+    shown = [block for block in blocks if (block.batch, block.plane, block.n_piece, block.k_piece) == (0, plane, 0, 0)]
+    canvas.rect(x, y, t.wi * cell[0], t.hi * cell[1], "url(#pad)", FAINT, 0.5, "rows that no tile computes: zeroed")
+    drawn = 0
+    for block in shown:
+        drawn += draw_block(canvas, t, block, x, y, cell, drawn < MOST_LABELS)
+    if min(cell) >= 9:
+        for column in range(1, t.wi):
+            at = x + column * cell[0]
+            canvas.line([(at, y), (at, y + t.hi * cell[1])], "#ffffff", 0.6, 'stroke-opacity="0.5"')
+        for row in range(1, t.hi):
+            at = y + row * cell[1]
+            canvas.line([(x, at), (x + t.wi * cell[0], at)], "#ffffff", 0.6, 'stroke-opacity="0.5"')
+    for block in shown:
+        start = block.first_row * t.wi
+        canvas.polygon(tile_outline(start, start + block.M - 1, t.wi, x, y, cell), "none", INK, 1.4)
+        last_row = block.first_row + (block.M - 1) // t.wi
+        name = f"core {block.core}: rows {block.first_row}\u2013{last_row}"
+        if (last_row + 1 - block.first_row) * cell[1] >= 18:
+            top = y + block.first_row * cell[1]
+            canvas.rect(x + 5, top + 4, 6.1 * len(name) + 4, 14, "#ffffffd8", radius=3)
+            canvas.text(x + 8, top + 15, name, "small")
+    return t.hi * cell[1]
+
+
+def draw_block(canvas: Canvas, t: TConv3DBackpropInputTiling, block: Block, x: float, y: float, cell: Point,
+               with_order: bool) -> int:  # fmt: skip
+    """The tiles of a block, darker the later, with the walk as a line and numbers where there is room; their count."""
+    shape = single_shape(t, block.M, block.K, block.N)
+    tiles = [tile for tile in tiles_in_order(t, shape, block.plane) if tile.j == 0]
+    start = block.first_row * t.wi
+    path: list[Point] = []
+    for number, tile in enumerate(tiles):
+        first, last = start + tile.m_start, start + tile.m_start + tile.m_length - 1
+        colour = core_colour(block.core, number / max(1, len(tiles) - 1))
+        tip = f"core {block.core}, block {block.index}, tile i {tile.i}: positions {first}...{last}"
+        canvas.polygon(tile_outline(first, last, t.wi, x, y, cell), colour, "#ffffff", 0.8, tip)
+        path.append(middle_of(first, last, t.wi, x, y, cell))
+    if with_order and len(path) > 1:
+        canvas.line(path, INK, 0.9, 'stroke-opacity="0.45" marker-end="url(#arrow)"')
+    for number, ((px, py), tile) in enumerate(zip(path, tiles, strict=True)):
+        if with_order and tile.m_length * cell[0] * cell[1] > 260 and max(1, tile.m_length // t.wi) * cell[1] >= 12:
+            canvas.circle(px, py, 8.5, "#ffffffd0")
+            canvas.text(px, py + 4, str(number), "small", "middle")
+    return len(tiles)
+
+
+def draw_all_planes(canvas: Canvas, t: TConv3DBackpropInputTiling, blocks: Sequence[Block], x: float, y: float,
+                    width: float, height: float) -> float:  # fmt: skip
+    """Every plane of every batch in small: rows downwards, channel pieces across, coloured by core; height used."""
+    images = t.batch * t.di
+    across = max(1, min(images, int(width // 46)))
+    down = -(-images // across)
+    shown_rows = min(down, max(1, int(height // 62)))
+    small_w, small_h = 38.0, 44.0
+    n_pieces = max((block.n_piece for block in blocks), default=0) + 1
+    for image in range(min(images, across * shown_rows)):
+        left, top = x + image % across * 46, y + image // across * 62 + 12
+        batch, plane = divmod(image, t.di)
+        canvas.text(left, top - 2, f"n{batch} d{plane}", "small faint")
+        canvas.rect(left, top, small_w, small_h, "url(#pad)", FAINT, 0.5, f"batch {batch}, plane {plane}")
+        if not t.depth_taps(plane):
+            continue
+        for block in blocks:
+            if (block.batch, block.plane) == (batch, plane):
+                rows = block.M / t.wi / t.hi
+                canvas.rect(left + block.n_piece / n_pieces * small_w, top + block.first_row / t.hi * small_h,
+                            small_w / n_pieces, rows * small_h, core_colour(block.core, 0.4), "#ffffff", 0.5,
+                            f"core {block.core}, block {block.index}")  # fmt: skip
+    if shown_rows < down:
+        canvas.text(x, y + shown_rows * 62 + 10, f"and {images - across * shown_rows} more planes", "small faint")
+    return shown_rows * 62.0
