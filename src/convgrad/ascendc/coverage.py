@@ -173,7 +173,7 @@ def check_kernel(
         if error.rule in findings:
             findings[error.rule].count += 1
         else:
-            findings[error.rule] = Finding(error.rule, str(error).split(" [")[0], ledger.core)
+            findings[error.rule] = Finding(error.rule, error.message, ledger.core)
 
     def enter(core: int, epoch: int) -> None:
         ledger.core, ledger.epoch = core, epoch

@@ -8,8 +8,13 @@ from convgrad.status import ConvGradError
 class TileKernelError(ConvGradError):
     """A refusal of the tile kernel; `.rule` names the check, the text says what was expected and what was got."""
 
-    def __init__(self, message: str, rule: str) -> None:
-        super().__init__(message, rule=rule)
+    def __init__(self, message: str, rule: str, line: str = "") -> None:
+        super().__init__(message, rule=rule, line=line)
+        self.message = message
+
+    def with_line(self, line: str) -> TileKernelError:
+        """The same refusal with the problem line that reproduces it."""
+        return type(self)(self.message, self.rule, line)
 
 
 class CallOrderError(TileKernelError):

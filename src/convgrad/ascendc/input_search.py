@@ -196,10 +196,13 @@ def choose_steps(
     chosen["stepKa"], chosen["stepKb"] = a // base_k, b // base_k
     used = l1(a, b, chosen["bl1Pbuffer"])
     reasons["stepKa"] = (
-        f"one load holds {a // sizes.k_of_block} of {sizes.cout1} channel blocks; "
+        f"one load holds {min(a // sizes.k_of_block, sizes.cout1)} of {sizes.cout1} channel blocks; "
         f"L1 then holds {used} of {platform.l1Size} bytes"
     )
-    reasons.setdefault("stepKb", f"one load holds {b // sizes.k_of_block} of {sizes.cout1} channel blocks of weights")
+    reasons.setdefault(
+        "stepKb",
+        f"one load holds the weights of {min(b // sizes.k_of_block, sizes.cout1)} of {sizes.cout1} channel blocks",
+    )
 
 
 def search(sizes: TConv3DBackpropInputTiling, platform: PlatformInfo, cores: int) -> Cut | str:
@@ -270,9 +273,9 @@ def describe(
         else f"{base_m / sizes.wi:.1f} rows"
     )
     reasons = {
-        "singleCoreM": f"{rows} rows of {sizes.hi}: {m_pieces} pieces, {blocks} blocks in all, at most "
+        "singleCoreM": f"{rows} of {sizes.hi} rows (x {m_pieces}): {blocks} blocks in all, at most "
         f"{ceil_div(blocks, used)} on one of {used} cores",
-        "singleCoreCin1": f"{width} of {sizes.cin1} channel blocks: {n_pieces} pieces",
+        "singleCoreCin1": f"{width} of {sizes.cin1} channel blocks (x {n_pieces})",
         "singleCoreCin": "the channels in singleCoreCin1 blocks",
         "singleCoreCout1": "K is not split: no atomic adds",
         "singleCoreCout": "K is not split: no atomic adds",

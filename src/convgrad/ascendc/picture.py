@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .core_split import Block
+from .errors import TilingError
 from .input_record import TConv3DBackpropInputTiling
 from .picture_figures import draw_balance, draw_stores, draw_traffic
 from .picture_plane import draw_all_planes, draw_plane
 from .picture_window import draw_window, draw_window_legend
-from .simulate import InputSimulation
 from .svg import Canvas
 from .traffic import traffic_report
 from .walk import Tile, single_shape, tiles_in_order
@@ -23,12 +23,15 @@ def chosen_tile(t: TConv3DBackpropInputTiling, blocks: Sequence[Block], plane: i
     return block, tiles_in_order(t, single_shape(t, block.M, block.K, block.N), plane)[0]
 
 
-def draw_walk(simulation: InputSimulation, title: str = "", plane: int | None = None) -> str:
-    """The picture of a simulated problem, as the text of an SVG file. `plane` chooses the gradInput plane shown."""
-    t, blocks = simulation.tiling, simulation.blocks
+def draw_walk(
+    t: TConv3DBackpropInputTiling, blocks: Sequence[Block], cores: int, *, title: str = "", plane: int | None = None
+) -> str:
+    """The picture of a tiling's walk, as the text of an SVG file. `plane` chooses the gradInput plane shown."""
+    if plane is not None and plane not in {block.plane for block in blocks}:
+        raise TilingError(f"plane must be a gradInput plane, 0...{t.di - 1}, got {plane}", "picture.plane")
     reached = [one for one in sorted({block.plane for block in blocks}) if t.depth_taps(one)]
     shown = plane if plane is not None else (reached[len(reached) // 2] if reached else 0)
-    report = traffic_report(t, blocks, simulation.cores)
+    report = traffic_report(t, blocks, cores)
     canvas, right = Canvas(), MARGIN + LEFT + 30
     canvas.text(MARGIN, 40, title or "Conv3DBackpropInput: the tile walk", "title")
     sizes = (

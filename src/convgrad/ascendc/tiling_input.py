@@ -137,9 +137,9 @@ class Conv3DBpInputTiling:
         if broken:
             self.reason = "; ".join(f"{row.demand}, got {got}" for row, got in broken)
             return -1
-        self._zeroing = record.initOutputFlag
         tiling.conv3DDxTiling = record
         self.report = self._report(record, cut.reasons)
+        self._zeroing = record.initOutputFlag
         return 0
 
     # ---- inside
