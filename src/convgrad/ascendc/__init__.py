@@ -28,6 +28,7 @@ from .input_checks import check_record
 from .input_record import Conv3DBackpropInputTilingData, TConv3DBackpropInputTiling
 from .kernel_filter import Conv3DBackpropFilter
 from .kernel_input import Conv3DBackpropInput, finish_ncdhw
+from .picture import draw_walk
 from .platform import PlatformInfo
 from .simulate import InputSimulation, simulate
 from .simulate_filter import FilterSimulation, simulate_filter
@@ -77,6 +78,7 @@ __all__ = [
     "check_kernel",
     "check_record",
     "compare_dump",
+    "draw_walk",
     "element_fractal_z_3d",
     "element_ndc1hwc0",
     "finish_ncdhw",

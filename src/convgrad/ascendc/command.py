@@ -101,7 +101,7 @@ def run_input(problem: LineProblem, arguments: argparse.Namespace) -> int:
         print(f"{name}  {problem.line}  {arguments.cores} cores\n")
         print_fields(report, arguments.all)
         print_traffic(traffic)
-        print_check("gradInput", checked)
+        print_check("output" if problem.transposed else "gradInput", checked)
     return exit_code(checked)
 
 
@@ -195,7 +195,13 @@ def print_check(result: str, checked: dict[str, Any] | None) -> None:
     if checked is None:
         print("check     not run (--dry)")
     elif checked["equal"]:
-        print(coloured(f"check     {result} == the plain gradient, all {checked['elements']} elements", "green"))
+        print(
+            coloured(
+                f"check     {result} == what the functional API gives, all {checked['elements']} elements", "green"
+            )
+        )
     else:
         wrong = f"{checked['wrong']} of {checked['elements']} elements of {result}"
-        print(coloured(f"check     {wrong} differ from the plain gradient, first at {checked['first']}", "red"))
+        print(
+            coloured(f"check     {wrong} differ from what the functional API gives, first at {checked['first']}", "red")
+        )

@@ -199,10 +199,8 @@ def choose_steps(
         f"one load holds {min(a // sizes.k_of_block, sizes.cout1)} of {sizes.cout1} channel blocks; "
         f"L1 then holds {used} of {platform.l1Size} bytes"
     )
-    reasons.setdefault(
-        "stepKb",
-        f"one load holds the weights of {min(b // sizes.k_of_block, sizes.cout1)} of {sizes.cout1} channel blocks",
-    )
+    held = min(b // sizes.k_of_block, sizes.cout1)
+    reasons.setdefault("stepKb", f"one load holds the weights of {held} of {sizes.cout1} channel blocks")
 
 
 def search(sizes: TConv3DBackpropInputTiling, platform: PlatformInfo, cores: int) -> Cut | str:
