@@ -25,9 +25,9 @@ def test_text_has_reasons_stores_traffic_and_the_check(capsys):
     for words in ("baseM", "the tile fills", "L0A", "L1 ", "work on", "loads     gradOutput", "multiply-adds"):
         assert words in out, words
     assert out.splitlines()[-1].startswith("check     gradInput == ")
-    assert "padUp" not in out.split()  # plain sizes only with --all
+    assert "padBack" not in out.split()  # plain sizes only with --all
     _, out, _ = answer(capsys, LINE, "--cores", "4", "--all")
-    assert "padUp" in out.split()
+    assert "padBack" in out.split()
 
 
 @pytest.mark.parametrize(
