@@ -195,6 +195,18 @@ def test_command(capsys, tmp_path):
     assert printed["summary"]["910"]["refused"] == 4
 
 
+def test_page(tmp_path):
+    """One file without outside addresses; names from the model are escaped; refusals come with their ways out."""
+    model = networks.Video()
+    model.add_module("<b>", model.time)
+    found = door.scan(model, (1, 3, 8, 32, 32))
+    found.write_page(tmp_path / "scan.html")
+    text = (tmp_path / "scan.html").read_text("utf-8")
+    assert "src=" not in text and "http:" not in text and "https:" not in text and "url(" not in text
+    assert "dims.910" in text and "fold the depth" in text and "<b></b>" not in text
+    assert text.count("<tr><td>") == len(found)
+
+
 @pytest.mark.usefixtures("beside_networks")
 @pytest.mark.parametrize(
     ("words", "said"),

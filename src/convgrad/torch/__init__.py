@@ -15,6 +15,7 @@ except ImportError as error:
 
 from convgrad.torch.emulation import Call, Emulation, Record, emulate
 from convgrad.torch.functional import conv_backward, conv_tbc, conv_tbc_backward, convolution
+from convgrad.torch.layer_impact import Impact, impact
 from convgrad.torch.scanning import Answer, Convolution, Finding, Scan, scan
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Convolution",
     "Emulation",
     "Finding",
+    "Impact",
     "Record",
     "Scan",
     "conv_backward",
@@ -30,5 +32,6 @@ __all__ = [
     "conv_tbc_backward",
     "convolution",
     "emulate",
+    "impact",
     "scan",
 ]

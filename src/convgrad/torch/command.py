@@ -45,6 +45,7 @@ def add_command(subparsers: Any) -> None:
     parser.add_argument("--dtype", help="as if the model were converted first: bfloat16, float16 ...")
     parser.add_argument("--conformance", choices=CONFORMANCES, default="document")
     parser.add_argument("--output", "-o", type=Path, metavar="FILE", help="write the JSON to a file too")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write an HTML page too")
     parser.set_defaults(run=_run)
 
 
@@ -71,6 +72,8 @@ def _run(arguments: argparse.Namespace) -> int:
     )
     if arguments.output is not None:
         found.write_json(arguments.output)
+    if arguments.page is not None:
+        found.write_page(arguments.page)
     if arguments.json:
         print_json(found.as_dict())
     else:

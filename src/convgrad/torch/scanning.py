@@ -146,6 +146,12 @@ class Scan(Sequence[Convolution]):
         """Everything, for machines."""
         Path(path).write_text(json.dumps(self.as_dict(), ensure_ascii=False, indent=2) + "\n", "utf-8")
 
+    def write_page(self, path: str | Path) -> None:
+        """One HTML page in the report's style, readable without a network."""
+        from convgrad.torch.page import write_page  # the page knows this class
+
+        write_page(path, self)
+
     def __str__(self) -> str:
         def shape(sizes: tuple[int, ...]) -> str:
             return "x".join(map(str, sizes))
