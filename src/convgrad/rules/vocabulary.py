@@ -105,7 +105,8 @@ class Between:
     def holds(self, value: Value, other: Value) -> bool:
         if value is None:
             return True
-        for element in _elements(value):
+        elements: tuple[Any, ...] = value if isinstance(value, tuple) else (value,)
+        for element in elements:
             if (self.low is not None and element < self.low) or (self.high is not None and element > self.high):
                 return False
         return True
