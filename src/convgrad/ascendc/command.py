@@ -14,14 +14,12 @@ import numpy as np
 from convgrad.terminal import ExitCode, UsageError, coloured, print_json, table
 
 from .conv_type import DTYPE_NAMES
-from .core_split import flat_blocks
 from .errors import TileKernelError
 from .filter_checks import l1_bytes as filter_l1_bytes
-from .from_line import LineProblem, plain_input_gradient, plain_weight_gradient, problem_of
+from .from_line import LineProblem, plain_input_gradient, plain_weight_gradient, plan_line, problem_of, walk_picture
 from .golden import Golden
-from .picture import draw_walk
 from .platform import PlatformInfo
-from .simulate import plan_input, simulate
+from .simulate import simulate
 from .simulate_filter import simulate_filter
 from .tiling_input import FieldReport
 from .traffic import TrafficReport, traffic_report
@@ -74,14 +72,10 @@ def run_input(problem: LineProblem, arguments: argparse.Namespace) -> int:
     """Conv3DBackpropInput, or the transposed convolution through it."""
     attributes: dict[str, Any] = {"stride": problem.stride, "padding": problem.padding, "dilation": problem.dilation}
     shape = None if problem.transposed else problem.input_shape
-    record, report = plan_input(
-        problem.output_shape, problem.weight_shape, input_shape=shape, output_padding=problem.output_padding,
-        dtype=problem.dtype, cores=arguments.cores, platform=PlatformInfo(), **attributes,
-    )  # fmt: skip
-    blocks = tuple(flat_blocks(record, arguments.cores))
+    record, report, blocks = plan_line(problem, arguments.cores)
     traffic = traffic_report(record, blocks, arguments.cores)
     if arguments.svg:
-        picture = draw_walk(record, blocks, arguments.cores, title=problem.line, plane=arguments.plane)
+        picture = walk_picture(problem.line, arguments.cores, arguments.plane)
         Path(arguments.svg).write_text(picture, encoding="utf-8")
         print(f"wrote {arguments.svg}", file=sys.stderr)
     checked: dict[str, Any] | None = None

@@ -16,8 +16,14 @@ from convgrad.rules.check import check
 from convgrad.status import ConvGradError
 
 from .conv_type import ConvDtype, find_dtype
+from .core_split import Block, flat_blocks
 from .errors import TilingError
+from .input_record import TConv3DBackpropInputTiling
+from .picture import draw_walk
+from .platform import PlatformInfo
 from .problem_input import Sextuple, Triple
+from .simulate import plan_input
+from .tiling_input import FieldReport
 
 PRODUCTS = ("cpu", "A2", "A3")
 
@@ -104,6 +110,25 @@ def problem_of(line: str) -> LineProblem:
     wants_input, wants_weight, _ = problem.wants
     return LineProblem(shown, problem.geometry, find_dtype(request.input.dtype), request.transposed,
                        request.transposed or wants_input or not wants_weight)  # fmt: skip
+
+
+def plan_line(
+    problem: LineProblem, cores: int
+) -> tuple[TConv3DBackpropInputTiling, tuple[FieldReport, ...], tuple[Block, ...]]:
+    """Tiling of Conv3DBackpropInput for a line, its report, and the blocks of every core."""
+    record, report = plan_input(
+        problem.output_shape, problem.weight_shape, input_shape=None if problem.transposed else problem.input_shape,
+        stride=problem.stride, padding=problem.padding, dilation=problem.dilation,
+        output_padding=problem.output_padding, dtype=problem.dtype, cores=cores, platform=PlatformInfo(),
+    )  # fmt: skip
+    return record, report, tuple(flat_blocks(record, cores))
+
+
+def walk_picture(line: str, cores: int, plane: int | None = None) -> str:
+    """The picture of a line's walk, as the text of an SVG file."""
+    problem = problem_of(line)
+    record, _, blocks = plan_line(problem, cores)
+    return draw_walk(record, blocks, cores, title=problem.line, plane=plane)
 
 
 def plain_input_gradient(problem: LineProblem, grad_output: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:
