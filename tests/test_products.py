@@ -1,0 +1,37 @@
+"""Products: the names people use lead to one row."""
+
+import pytest
+
+from convgrad import products
+
+NAMES = {
+    "950": ("950", "Ascend950PR_9599", "Ascend 950", "910_95", "Ascend910_9589", "950DT", "昇腾910_95 AI处理器"),
+    "A3": ("A3", "a3", "Atlas A3", "Ascend910_9391", "910_9392", "Ascend910_93", "910C", "Atlas A3 训练系列产品"),
+    "A2": ("A2", "Atlas A2", "atlas-a2", "Ascend910B", "Ascend910B3", "910B4-1", "Atlas 800I A2",
+           "Atlas A2 训练系列产品"),
+    "910": ("910", "Ascend910", "Ascend910A", "Ascend910ProB", "Atlas training series", "Atlas 训练系列产品"),
+    "310P": ("310P", "Ascend310P3", "310P1", "Atlas 300I Pro", "Atlas 推理系列产品"),
+    "310B": ("310B", "Ascend310B4", "Atlas 200I/500 A2", "Atlas 200I/500 A2 推理产品"),
+    "310": ("310", "Ascend310", "Atlas 200/300/500", "Atlas 200/300/500 推理产品"),
+    "cpu": ("cpu", "CPU", "host"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", NAMES)
+def test_every_spelling_finds_its_product(key: str) -> None:
+    """Keys, SoC names with variant numbers, marketing names, the documents' own words."""
+    assert {products.find(name).key for name in NAMES[key]} == {key}
+
+
+def test_every_row_is_found_by_its_own_names() -> None:
+    """No spelling of one product belongs to another."""
+    for product in products.PRODUCTS:
+        for name in (product.key, product.soc_name, *product.spellings):
+            assert products.find(name) is product
+
+
+@pytest.mark.parametrize("name", ["", "H100", "A4", "Ascend", "310X", "91"])
+def test_an_unknown_name_is_an_error_that_lists_the_known(name: str) -> None:
+    """No name is guessed."""
+    with pytest.raises(ValueError, match="use one of cpu, 950, A3, A2, 910, 310P, 310B, 310"):
+        products.find(name)
