@@ -348,8 +348,9 @@ def test_negative_strides_inside_the_storage_are_fine():
 
 
 def test_formats_are_taken_at_their_word():
-    """A Tensor labelled ND is refused with four axes; arrays are channels first by rank."""
+    """A Tensor labelled ND is refused with four axes; arrays and unlabelled Tensors are channels first by rank."""
     call = conv_call()
+    assert phase_one(dict(call, input=Tensor(call["input"])))[2] == SUCCESS
     assert phase_one(dict(call, input=Tensor(call["input"], format="NCHW")))[2] == SUCCESS
     for layout in ("ND", "NHWC"):
         assert phase_one(dict(call, input=Tensor(call["input"], format=layout)))[2] == INVALID

@@ -9,6 +9,13 @@ from convgrad.arrays import AnyArray, as_array
 from convgrad.dtypes import Dtype
 
 
+class UnsaidFormat(str):
+    """A format nobody named: it reads as ND, and doors may take the one the rank gives."""
+
+
+UNSAID = UnsaidFormat("ND")
+
+
 class Tensor:
     """An array with a dtype and a format; any array is accepted where a Tensor is.
 
@@ -25,7 +32,7 @@ class Tensor:
     dtype: Dtype
     format: str
 
-    def __init__(self, data: object, dtype: str | Dtype | None = None, format: str = "ND") -> None:
+    def __init__(self, data: object, dtype: str | Dtype | None = None, format: str = UNSAID) -> None:
         if isinstance(data, Tensor):
             dtype = data.dtype if dtype is None else dtype
             data = data.data if dtypes.find(dtype) == data.dtype else data.values()

@@ -4,8 +4,9 @@
     ret = aclnn.aclnnConvolutionBackward(workspace, size, executor, stream)
 
 Tensors are arrays, `convgrad.Tensor`s or what `aclCreateTensor` gives; null is `None`; int and bool arrays are plain
-sequences. A refused call returns its status and raises nothing; `aclGetRecentErrMsg()` says why. Arrays without a
-format of their own are NCL, NCHW or NCDHW by rank (ND in TBC calls and for a bias); a `Tensor` is what it says.
+sequences. A refused call returns its status and raises nothing; `aclGetRecentErrMsg()` says why. What has no
+format of its own, an array or a `Tensor` made without one, is NCL, NCHW or NCDHW by rank (ND in TBC calls, and for a
+bias).
 
 The product comes from `set_product(...)`, else `CONVGRAD_PRODUCT`, else A2; the conformance from
 `set_conformance(...)`, else `CONVGRAD_CONFORMANCE`, else `document`.

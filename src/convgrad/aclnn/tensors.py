@@ -14,7 +14,7 @@ from convgrad.aclnn.error_text import fail
 from convgrad.arrays import AnyArray, as_array
 from convgrad.request import FORMAT_BY_RANK, TensorSpec
 from convgrad.status import Status
-from convgrad.tensor import Tensor
+from convgrad.tensor import Tensor, UnsaidFormat
 
 
 class Unreadable(Exception):
@@ -159,7 +159,9 @@ def slot(name: str, passed: object, default_format: str = "") -> Slot | None:
     if isinstance(passed, aclTensor):
         return Slot(name, passed, TensorSpec(passed.shape, passed.dtype, passed.format))
     if isinstance(passed, Tensor):
-        return Slot(name, passed, TensorSpec(passed.shape, passed.dtype.name, passed.format))
+        unsaid = default_format or FORMAT_BY_RANK.get(passed.ndim, "ND")
+        layout = unsaid if isinstance(passed.format, UnsaidFormat) else passed.format
+        return Slot(name, passed, TensorSpec(passed.shape, passed.dtype.name, layout))
     try:
         array = as_array(passed, name)
     except TypeError as error:
