@@ -1,6 +1,5 @@
 #include "execution.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -18,8 +17,9 @@ constexpr AxisOrder kDataOrder[] = {{0, 1, -1, -1, 2}, {0, 1, -1, 2, 3}, {0, 1, 
 constexpr AxisOrder kTbcDataOrder = {1, 2, -1, -1, 0};
 constexpr AxisOrder kTbcWeightOrder = {2, 1, -1, -1, 0};
 constexpr AxisOrder kBiasOrder = {-1, 0, -1, -1, -1};
-// Programs that allocate a workspace without asking whether it is 0 must not get 0.
-constexpr uint64_t kSmallestWorkspace = 64;
+// The engine owns its memory, so the workspace only has to exist: programs that allocate one without asking whether
+// its size is 0 must not get 0.
+constexpr uint64_t kWorkspaceBytes = 64;
 
 // The law's numbers; the same derivation as convgrad.problem.prove.
 void fill_geometry(const Request &r, cg_problem *problem) {
@@ -83,11 +83,6 @@ struct Bound {
         const int status = locate_view(operator_name, which, &span);
         if (status == 0 && which.elements > 0) origin = span.bytes + (which.origin - which.low);
         return status;
-    }
-    // For questions about shapes: an address that is never read.
-    void stand_for(const View &which) {
-        view = &which;
-        origin = reinterpret_cast<char *>(64);
     }
     bool touches(const Bound &other) const {
         return view && other.view && view->elements && other.view->elements &&
@@ -157,19 +152,6 @@ public:
         for (Bound &result : results)
             if (result.view && result.view->elements > 0) result.unstage();
         return 0;
-    }
-
-    // Bytes the engine will hold for this call; it owns them, so the caller's workspace only has to exist.
-    uint64_t workspace() const {
-        Bound output, in, kernel, results[3];
-        const View *wanted[3] = {&grad_input, &grad_weight, &grad_bias};
-        output.stand_for(grad_output), in.stand_for(input), kernel.stand_for(weight);
-        for (int i = 0; i < 3; ++i)
-            if (wanted[i]->given()) results[i].stand_for(*wanted[i]);
-        cg_problem call = problem;
-        assign(&call, output, in, kernel, results);
-        const int64_t bytes = empty ? 0 : cg_workspace_bytes(&call);
-        return std::max<uint64_t>(bytes > 0 ? uint64_t(bytes) : 0, kSmallestWorkspace);
     }
 
 private:
@@ -242,7 +224,7 @@ std::shared_ptr<Executor> prepare(const Request &request, const CallTensors &ten
     made->result_cast = made->compute == CG_HF32_11 || made->compute == CG_HF32_10 ? int(CG_FLOAT32) : made->compute;
     made->empty = is_empty(made->grad_output) || is_empty(made->input) || is_empty(made->weight);
     made->sums_bias_when_empty = tbc;
-    made->workspace_bytes = made->workspace();
+    made->workspace_bytes = kWorkspaceBytes;
     return made;
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from convgrad import dtypes, layouts, products
 from convgrad.request import Operator
-from convgrad.rules.check import ALL_RULES, RULES
+from convgrad.rules.check import RULES
 from convgrad.rules.facts import FACTS, Fact, Kind
 from convgrad.rules.sentences import pieces
 from convgrad.rules.vocabulary import DEMANDS, Between, Conformance, OneOf, Rule
@@ -21,8 +21,7 @@ _OTHER_FORMATS = {
 }  # fmt: skip
 DTYPE_NAMES = {r.acl_code: r.name for r in dtypes.ALL if r.acl_code is not None} | _OTHER_DTYPES
 FORMAT_NAMES = {r.acl_code: r.name for r in layouts.ALL if r.acl_code is not None} | _OTHER_FORMATS
-_ASKED = {name for r in ALL_RULES for name in (r.fact, r.other, *(n for n, _ in r.when))}
-_FACTS = [f for f in FACTS.values() if f.name in _ASKED or f.name.endswith(".span")]  # each tensor has all of its own
+_FACTS = list(FACTS.values())  # those no row asks about as well: the C side reads each by name
 _CONFORMANCE_BITS = {Conformance.BOTH: 3, Conformance.DOCUMENT: 1, Conformance.RUNTIME: 2}
 
 HEAD = """\

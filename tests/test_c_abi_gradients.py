@@ -1,0 +1,136 @@
+"""The C library gives the same bytes as the Python package: every dtype, product, layout and kind of view."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_uint64, c_void_p
+
+import numpy as np
+import pytest
+
+from acl_library import DeviceArray, bool_array, int_arrays, library
+from convgrad import aclnn, dtypes, engines, rounding
+from convgrad.request import Operator, Request, TensorSpec
+from convgrad.tensor import Tensor
+
+# Each line says what it is there for.
+LINES = """
+conv n2 c3>4 i9 k3 s2 p1 d1 g1 fp32 on=A2 | 1-D
+conv n2 c4>6 i9x8 k3x2 s2x1 p1x0 d1x2 g2 fp32 on=A2 | 2-D, groups, dilation
+conv n2 c4>6 i9x8 k3x3 p1x0x2x1 fp32 on=A2 | four paddings
+conv n1 c3>5 i6x7x8 k3x2x3 s1x2x1 p1x0x1 fp32 on=A3 | 3-D
+conv n2 c8>8 i12x11 k3x3 p1 g8 fp32 on=A2 | depthwise
+conv n3 c16>24 i14x14 k3x3 p1 fp32 on=A2 | large enough for the fast paths
+conv n3 c16>24 i14x14 k1x1 fp16 on=A2 | float16, window 1
+conv n2 c16>24 i14x14 k3x3 p1 bf16 on=A2 | bfloat16
+conv n2 c16>24 i14x14 k3x3 p1 fp32 math=hf32 on=A2 | HF32 with 11 bits
+conv n2 c16>24 i14x14 k3x3 p1 fp32 math=allow_down on=950 | HF32 with 10 bits
+conv n2 c16>24 i14x14 k3x3 p1 fp32 math=fp16 on=A2 | float32 on float16 operands
+conv n2 c6>8 i10x10 k3x3 p1 fp32 math=allow_down on=910 | the older product
+conv n2 c6>8 i10x10 k3x3 p1 bf16 math=fp16 on=A2 as=runtime | bfloat16 on float16 operands
+tconv n2 c6>4 i9x8 k3x2 s2x1 p1x0 op1x0 g2 fp32 on=A2 | transposed, groups, output padding
+tconv n1 c4>3 i5x6x4 k2x3x2 s2 p0x1x0 fp32 on=950 | transposed 3-D
+tconv n2 c6>4 i8x8 k3x3 s2 hif8 want=x gw=null gb=null on=950 | HIFLOAT8
+tconv n2 c6>4 i8x8 k3x3 s2 fp8_e4m3fn want=x gw=null gb=null on=950 | FLOAT8_E4M3FN
+conv n2 c4>6 i9x8 k3x2 want=w fp32 on=A2 | one gradient
+conv n2 c4>6 i9x8 k3x2 want=b fp32 on=A2 | the bias alone
+conv n2 c4>6 i9x8 k3x2 fp32 gx=/fp16 gw=/bf16 on=A2 as=runtime | results in other dtypes
+conv n2 c4>6 i9x8 k3x2 go=/fp16 w=/bf16 fp32 on=A2 as=runtime | mixed operands
+conv n0 c4>6 i9x8 k3x2 fp32 on=A2 | empty batch
+conv n2 c3>4 i9x9 k3x3 fp64 on=cpu | float64
+conv n2 c3>4 i9x9 k3x3 fp8_e5m2 on=cpu | FLOAT8_E5M2
+tbc n3 c8>12 i20 k3 p1 fp32 on=A2 | TBC
+tbc n3 c8>12 i20 k5 p2 fp16 on=910 | TBC float16
+tbc n3 c8>12 i20 k5 p2 bf16 on=950 | TBC bfloat16
+tbc n3 c2>4 i0 k1 p2 fp32 on=A2 | TBC without input: zeros and a bias sum
+""".strip().splitlines()
+PROBLEMS = [line.split(" | ")[0] for line in LINES]
+
+
+def codes(spec: TensorSpec, rng: np.random.Generator, view: str) -> np.ndarray:
+    """Random values as stored codes; a strided view lies reversed and spread out in a larger array."""
+    row = dtypes.find(spec.dtype)
+    shape = spec.shape if view == "contiguous" else tuple(2 * n + 1 for n in spec.shape)
+    stored = rounding.store(row, rounding.round_to(row, rng.standard_normal(shape) * 2))
+    bits = np.array(stored).view({1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[stored.dtype.itemsize])
+    if view == "contiguous":
+        return bits
+    return bits[tuple(slice(1, 2 * n + 1, 2) if i % 2 else slice(2 * n, 0, -2) for i, n in enumerate(spec.shape))]
+
+
+def python_tensor(bits: np.ndarray, spec: TensorSpec) -> Tensor:
+    storage = rounding.storage(dtypes.find(spec.dtype))
+    return Tensor(bits.view(storage) if bits.dtype != storage else bits, spec.dtype, spec.format)
+
+
+def run_in_c(r: Request, tensors: dict[str, DeviceArray | None]) -> int:
+    """Both phases through the C library; the status."""
+    lib = library()
+    size, executor = c_uint64(), c_void_p()
+    handle = {name: None if t is None else t.tensor for name, t in tensors.items()}
+    inputs = (handle["grad_output"], handle["input"], handle["weight"])
+    outputs = (handle["grad_input"], handle["grad_weight"], handle["grad_bias"])
+    tail = (ctypes.byref(size), ctypes.byref(executor))
+    if r.operator is Operator.TBC:
+        status = lib.aclnnConvTbcBackwardGetWorkspaceSize(*inputs, handle["bias"], r.pad, r.math, *outputs, *tail)
+        return status or lib.aclnnConvTbcBackward(None, 0, executor, None)
+    lists = (r.bias_sizes or (), r.stride or (), r.padding or (), r.dilation or (), r.output_padding or ())
+    with int_arrays(*lists) as arrays, bool_array(r.output_mask or ()) as mask:  # type: ignore[arg-type]
+        bias_sizes, stride, padding, dilation, output_padding = arrays
+        status = lib.aclnnConvolutionBackwardGetWorkspaceSize(
+            *inputs, bias_sizes, stride, padding, dilation, r.transposed, output_padding, r.groups, mask, r.math,
+            *outputs, *tail,
+        )  # fmt: skip
+    return status or lib.aclnnConvolutionBackward(None, 0, executor, None)
+
+
+def run_in_python(r: Request, tensors: dict[str, Tensor | None]) -> int:
+    aclnn.set_product(r.product)
+    aclnn.set_conformance(r.conformance)
+    try:
+        t = tensors
+        outputs = (t["grad_input"], t["grad_weight"], t["grad_bias"])
+        if r.operator is Operator.TBC:
+            size, executor, status = aclnn.aclnnConvTbcBackwardGetWorkspaceSize(
+                t["grad_output"], t["input"], t["weight"], t["bias"], r.pad, r.math, *outputs
+            )
+            return status or aclnn.aclnnConvTbcBackward(b"", size, executor, None)
+        size, executor, status = aclnn.aclnnConvolutionBackwardGetWorkspaceSize(
+            t["grad_output"], t["input"], t["weight"], r.bias_sizes, r.stride, r.padding, r.dilation, r.transposed,
+            r.output_padding, r.groups, r.output_mask, r.math, *outputs,
+        )  # fmt: skip
+        return status or aclnn.aclnnConvolutionBackward(b"", size, executor, None)
+    finally:
+        aclnn.set_product(None)
+        aclnn.set_conformance(None)
+
+
+@pytest.mark.parametrize("view", ["contiguous", "strided"])
+@pytest.mark.parametrize("line", PROBLEMS)
+def test_same_bytes_as_the_python_package(line: str, view: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random data, whole storages compared: results are equal bit for bit, and nothing beside them is written."""
+    request = Request.parse(line)
+    monkeypatch.setenv("CONVGRAD_PRODUCT", request.product)
+    monkeypatch.setenv("CONVGRAD_CONFORMANCE", request.conformance)
+    assert engines.chosen() == "native"
+    library().aclFinalize()
+    assert library().aclInit(None) == 0
+    rng = np.random.default_rng(list(line.encode()))
+    names = ("grad_output", "input", "weight", "bias", "grad_input", "grad_weight", "grad_bias")
+    specs: dict[str, TensorSpec | None] = {name: getattr(request, name) for name in names}
+    bits = {name: None if spec is None else codes(spec, rng, view) for name, spec in specs.items()}
+    device = {
+        name: None if spec is None else DeviceArray(bits[name], spec.dtype, spec.format) for name, spec in specs.items()
+    }
+    arrays = {name: None if spec is None else python_tensor(bits[name], spec) for name, spec in specs.items()}
+    message = b""
+    status = run_in_c(request, device)
+    if status:
+        message = library().aclGetRecentErrMsg()
+    assert status == 0, message
+    assert run_in_python(request, arrays) == 0
+    for name, spec in specs.items():
+        if spec is not None:
+            base = bits[name] if bits[name].base is None else bits[name].base
+            assert np.array_equal(device[name].read(), np.ascontiguousarray(base).view(np.uint8).reshape(-1)), name
+            device[name].close()
