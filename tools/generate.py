@@ -164,7 +164,7 @@ def products_include() -> str:
 
 
 GENERATED: dict[str, Callable[[], str]] = {
-    "docs/generated/tile_walk.svg": lambda: walk_picture("conv n1 c64>64 i4x30x30 k3x3x3 s1x2x2 p1 fp16", cores=24),
+    "docs/generated/tile_walk.svg": lambda: walk_picture("conv n2 c96>64 i4x40x36 k3x3x3 s1x2x2 p1 fp16", cores=8),
     "docs/standards.md": lambda: standards.page(NOTICE.format(source="src/convgrad/standards.py")),
     "docs/generated/cases.schema.json": lambda: json.dumps(own.schema(), indent=2, ensure_ascii=False) + "\n",
     "docs/generated/dtypes.md": dtypes_page,

@@ -3,7 +3,7 @@
 A cut is: gradInput rows and channel blocks of a single shape, then baseM and baseN of a tile. Per tile
 
     cube  = products of 16x16x16 plus a fixed price per product, or feeding them from L1 if that takes longer
-    loads = bytes of gradOutput window and weights, from global memory into L1
+    loads = bytes of gradOutput window and weights, from global memory into L1; weights once if they can stay there
 
 and a tile costs the longer of the two, since both are double buffered. The figures only rank cuts against each other.
 """
@@ -111,19 +111,23 @@ def estimate(
     most_k = np.maximum(16, platform.l0ASize // (2 * e) // np.maximum(base_m, base_n) // 16 * 16)
     chunks = -(-k_total // most_k)
     cube = base_m * base_n * k_total / 4096 + chunks * PRODUCT_PRICE
-    real_rows = base_m / sizes.wi + 1 + (sizes.hk - 1) * sizes.dilationH / sizes.strideH
     to_l0 = np.maximum(base_m / L0A_BYTES_PER_CYCLE, base_n / L0B_BYTES_PER_CYCLE) * k_total * e
     cube = np.maximum(cube, to_l0)
-    loads = (real_rows * sizes.wo * sizes.cout1 * sizes.c0 + base_n * k_total) * e / GM_BYTES_PER_CYCLE
+    m_tiles, n_tiles = -(-(rows * sizes.wi) // base_m), -(-(width * sizes.c0) // base_n)
+    real_rows = base_m / sizes.wi + 1 + (sizes.hk - 1) * sizes.dilationH / sizes.strideH
+    weight = base_n * k_total * e
+    stays = (n_tiles == 1) & (weight <= platform.l1Size // 2) & (sizes.dk == 1)
+    loads = (real_rows * sizes.wo * sizes.cout1 * sizes.c0 * e + np.where(stays, weight / m_tiles, weight)) / (
+        GM_BYTES_PER_CYCLE
+    )
     sixteen = np.full_like(base_m, 16)
     double = smallest_l1(sizes, base_m, base_n, sixteen, 2) <= platform.l1Size
     single = smallest_l1(sizes, base_m, base_n, sixteen, 1) <= platform.l1Size
     per_tile = np.where(double, np.maximum(cube, loads), (cube + loads) * SINGLE_BUFFER_PENALTY)
-    tiles = -(-(rows * sizes.wi) // base_m) * -(-(width * sizes.c0) // base_n)
     blocks = sizes.batch * sizes.di * -(-sizes.hi // rows) * -(-sizes.cin1 // width)
     busiest = -(-blocks // np.minimum(blocks, cores))
     taps = min(sizes.dk, sizes.dout)
-    return np.where(single, busiest * (tiles * per_tile * taps + BLOCK_PRICE), np.inf)
+    return np.where(single, busiest * (m_tiles * n_tiles * per_tile * taps + BLOCK_PRICE), np.inf)
 
 
 def unevenness(sizes: TConv3DBackpropInputTiling, cores: int, rows: int, width: int) -> float:

@@ -40,9 +40,7 @@ def draw_walk(
         f"{t.baseK} of K at a time; {report.cores_used} of {report.cores} cores work"
     )
     canvas.text(MARGIN, 62, sizes, "label faint")
-    canvas.text(
-        MARGIN, 98, f"gradInput plane {shown}: colour is the core, number and shade the order of its tiles", "head"
-    )
+    canvas.text(MARGIN, 98, f"gradInput plane {shown}: colour is the core, number and shade when it gets there", "head")
     plane_height = draw_plane(canvas, t, blocks, shown, MARGIN, 110, LEFT, 400)
     canvas.text(right, 98, "Every plane: rows down, channel pieces across", "head")
     planes_height = draw_all_planes(canvas, t, blocks, right, 108, RIGHT, 190)

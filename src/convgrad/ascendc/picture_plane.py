@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from .core_split import Block
 from .input_record import TConv3DBackpropInputTiling
@@ -48,15 +49,38 @@ def middle_of(first: int, last: int, columns: int, x: float, y: float, cell: Poi
     return x + columns / 2 * cell[0], y + (row + end_row + 1) / 2 * cell[1]
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """When a core gets to a block: tiles it has done before, and tiles it has in all."""
+
+    before: int
+    in_all: int
+
+    def shade(self, number: int) -> float:
+        """How late a tile comes, from 0 to 1."""
+        return (self.before + number) / max(1, self.in_all - 1)
+
+
+def turns_of(t: TConv3DBackpropInputTiling, blocks: Sequence[Block]) -> dict[int, Turn]:
+    """The turn of each block, by its index."""
+    done: dict[int, int] = {}
+    before: dict[int, int] = {}
+    for block in blocks:
+        shape = single_shape(t, block.M, block.K, block.N)
+        before[block.index] = done.get(block.core, 0)
+        done[block.core] = before[block.index] + shape.m.count * shape.n.count
+    return {block.index: Turn(before[block.index], done[block.core]) for block in blocks}
+
+
 def draw_plane(canvas: Canvas, t: TConv3DBackpropInputTiling, blocks: Sequence[Block], plane: int, x: float, y: float,
                width: float, height: float) -> float:  # fmt: skip
     """One plane of batch 0, first channel piece; the height used."""
     cell = (min(width / t.wi, height / t.hi * 2.2), min(height / t.hi, width / t.wi * 2.2))
     shown = [block for block in blocks if (block.batch, block.plane, block.n_piece, block.k_piece) == (0, plane, 0, 0)]
     canvas.rect(x, y, t.wi * cell[0], t.hi * cell[1], "url(#pad)", FAINT, 0.5, "rows that no tile computes: zeroed")
-    drawn = 0
+    turns, drawn = turns_of(t, blocks), 0
     for block in shown:
-        drawn += draw_block(canvas, t, block, x, y, cell, drawn < MOST_LABELS)
+        drawn += draw_block(canvas, t, block, turns[block.index], x, y, cell, drawn < MOST_LABELS)
     if min(cell) >= 9:
         for column in range(1, t.wi):
             at = x + column * cell[0]
@@ -76,25 +100,26 @@ def draw_plane(canvas: Canvas, t: TConv3DBackpropInputTiling, blocks: Sequence[B
     return t.hi * cell[1]
 
 
-def draw_block(canvas: Canvas, t: TConv3DBackpropInputTiling, block: Block, x: float, y: float, cell: Point,
+def draw_block(canvas: Canvas, t: TConv3DBackpropInputTiling, block: Block, turn: Turn, x: float, y: float, cell: Point,
                with_order: bool) -> int:  # fmt: skip
     """The tiles of a block, darker the later, with the walk as a line and numbers where there is room; their count."""
     shape = single_shape(t, block.M, block.K, block.N)
-    tiles = [tile for tile in tiles_in_order(t, shape, block.plane) if tile.j == 0]
+    walk = list(enumerate(tiles_in_order(t, shape, block.plane)))
+    tiles = [(number, tile) for number, tile in walk if tile.j == 0]
     start = block.first_row * t.wi
     path: list[Point] = []
-    for number, tile in enumerate(tiles):
+    for number, tile in tiles:
         first, last = start + tile.m_start, start + tile.m_start + tile.m_length - 1
-        colour = core_colour(block.core, number / max(1, len(tiles) - 1))
+        colour = core_colour(block.core, turn.shade(number))
         tip = f"core {block.core}, block {block.index}, tile i {tile.i}: positions {first}...{last}"
         canvas.polygon(tile_outline(first, last, t.wi, x, y, cell), colour, "#ffffff", 0.8, tip)
         path.append(middle_of(first, last, t.wi, x, y, cell))
     if with_order and len(path) > 1:
         canvas.line(path, INK, 0.9, 'stroke-opacity="0.45" marker-end="url(#arrow)"')
-    for number, ((px, py), tile) in enumerate(zip(path, tiles, strict=True)):
+    for (px, py), (number, tile) in zip(path, tiles, strict=True):
         if with_order and tile.m_length * cell[0] * cell[1] > 260 and max(1, tile.m_length // t.wi) * cell[1] >= 12:
             canvas.circle(px, py, 8.5, "#ffffffd0")
-            canvas.text(px, py + 4, str(number), "small", "middle")
+            canvas.text(px, py + 4, str(turn.before + number), "small", "middle")
     return len(tiles)
 
 
@@ -107,6 +132,7 @@ def draw_all_planes(canvas: Canvas, t: TConv3DBackpropInputTiling, blocks: Seque
     shown_rows = min(down, max(1, int(height // 62)))
     small_w, small_h = 38.0, 44.0
     n_pieces = max((block.n_piece for block in blocks), default=0) + 1
+    turns = turns_of(t, blocks)
     for image in range(min(images, across * shown_rows)):
         left, top = x + image % across * 46, y + image // across * 62 + 12
         batch, plane = divmod(image, t.di)
@@ -118,7 +144,8 @@ def draw_all_planes(canvas: Canvas, t: TConv3DBackpropInputTiling, blocks: Seque
             if (block.batch, block.plane) == (batch, plane):
                 rows = block.M / t.wi / t.hi
                 canvas.rect(left + block.n_piece / n_pieces * small_w, top + block.first_row / t.hi * small_h,
-                            small_w / n_pieces, rows * small_h, core_colour(block.core, 0.4), "#ffffff", 0.5,
+                            small_w / n_pieces, rows * small_h, core_colour(block.core, turns[block.index].shade(0)),
+                            "#ffffff", 0.5,
                             f"core {block.core}, block {block.index}")  # fmt: skip
     if shown_rows < down:
         canvas.text(x, y + shown_rows * 62 + 10, f"and {images - across * shown_rows} more planes", "small faint")
