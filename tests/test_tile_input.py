@@ -16,6 +16,7 @@ from convgrad.ascendc import (
     ConvType,
     CoreGrid,
     GlobalTensor,
+    TilingError,
     TPosition,
     finish_ncdhw,
     flat_blocks,
@@ -197,6 +198,39 @@ def test_overflow_is_infinity_or_saturates_on_request():
     assert np.isinf(plain.grad_input).all()
     assert (clamped.grad_input == np.float16(65504)).all()
     assert (simulate(-go, wt, input_shape=(1, 1, 1, 1, 1), saturate=True).grad_input == np.float16(-65504)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"stride": 1.5}, "stride must be an integer, got 1.5"), ({"stride": (1, 2)}, "one number or three"),
+        ({"padding": "ab"}, "padding must be"), ({"padding": ((0, 0), (0,), (0, 0))}, "padding must be"),
+        ({"dilation": "abc"}, "dilation must be an integer"), ({"input_shape": (1, 4, 3)}, "five numbers"),
+        ({"input_shape": (1, 5, 1, 3, 3)}, "must agree"), ({"cores": 0}, "number of cores"),
+        ({"dtype": "float32"}, "half or bfloat16"), ({"dtype": "nope"}, "dtype must be one of"),
+        ({"grad_output": np.zeros((4, 1, 3, 3))}, "five axes"), ({"tiling": {"a": 1}}, "exactly 66 fields"),
+        ({"grad_output": np.zeros((0, 4, 1, 3, 3)), "input_shape": (0, 4, 1, 3, 3)}, "batch must be above 0"),
+        ({"layout": ConvFormat.NCDHW, "grid": CoreGrid(kDim=2), "weight": np.ones((32, 4, 1, 1, 1)),
+          "grad_output": np.ones((1, 32, 1, 3, 3))}, "K cannot be split"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_refused_by_name(change, text):
+    """A wrong argument of simulate raises a TilingError that says which one and what was got."""
+    usual = {
+        "grad_output": np.ones((1, 4, 1, 3, 3)),
+        "weight": np.ones((4, 4, 1, 1, 1)),
+        "input_shape": (1, 4, 1, 3, 3),
+    }
+    with pytest.raises(TilingError, match=text):
+        simulate(**(usual | change))
+
+
+def test_more_cores_than_work():
+    """A billion cores, or a grid larger than the problem, leave most cores idle and the result right."""
+    problem = replace(random_problem(21), cores=10**9)
+    for options in ({}, {"layout": ConvFormat.NCDHW}, {"grid": CoreGrid(3, 5, 7, 3, 9)}):
+        result, expected = run(problem, **options)
+        assert np.array_equal(result.grad_input, expected)
 
 
 def test_nan_in_grad_output_reaches_what_its_window_reaches():

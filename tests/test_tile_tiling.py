@@ -148,6 +148,15 @@ def test_failures_give_minus_one_and_a_reason():
         assert data.conv3DDxTiling == TConv3DBackpropInputTiling()
 
 
+def test_enormous_sizes_are_answered_at_once():
+    """Sizes up to the limits of the record give an answer without walking over planes or blocks one by one."""
+    assert record(size=(10**8, 16, 16)).di == 10**8
+    assert record(n=2**31, cin=2**31, cout=2**31).cin1 == 2**27
+    for arguments, reason in (({"cin": 2**40}, "below 2^32"), ({"size": (4, 2**17, 2**17)}, "at most 2^32")):
+        tiling = host(**arguments)
+        assert tiling.GetTiling(Conv3DBackpropInputTilingData()) == -1 and reason in tiling.reason
+
+
 def test_layouts_and_dtypes_are_checked():
     """Another layout of weight or gradOutput, or mixed dtypes, return -1; the layout of the input is never checked."""
     tiling, data = host(), Conv3DBackpropInputTilingData()

@@ -18,7 +18,7 @@ def staged_counters(sim, block):
     t = sim.tiling
     kernel = Conv3DBackpropInput(*input_types(half), staged=True)
     output = GlobalTensor(np.zeros(t.grad_input_size, np.float16))
-    run_core(t, 0, [block], kernel, GlobalTensor(sim.grad_output_gm), GlobalTensor(sim.weight_gm), output)
+    run_core(t, [block], kernel, GlobalTensor(sim.grad_output_gm), GlobalTensor(sim.weight_gm), output)
     return kernel.cube
 
 

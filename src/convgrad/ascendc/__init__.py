@@ -27,7 +27,8 @@ from .golden import Golden, GoldenTile, MemorySlice
 from .input_checks import check_record
 from .input_record import Conv3DBackpropInputTilingData, TConv3DBackpropInputTiling
 from .kernel_filter import Conv3DBackpropFilter
-from .kernel_input import Conv3DBackpropInput, finish_ncdhw
+from .kernel_input import Conv3DBackpropInput
+from .ncdhw import finish_ncdhw
 from .picture import draw_walk
 from .platform import PlatformInfo
 from .simulate import InputSimulation, simulate

@@ -42,9 +42,9 @@ class GlobalTensor:
         if isinstance(data, GlobalMemory):
             self.memory = data
         else:
-            if data.ndim != 1 or not data.flags.c_contiguous:
-                raise AddressError(f"{name} must be a flat, contiguous array, got shape {data.shape}", "gm.flat")
-            self.memory = GlobalMemory(data, name)
+            if not data.flags.c_contiguous:
+                raise AddressError(f"{name} must be contiguous, got strides {data.strides}", "gm.flat")
+            self.memory = GlobalMemory(data.reshape(-1), name)
         self.offset = int(offset)
 
     def __getitem__(self, offset: int) -> GlobalTensor:

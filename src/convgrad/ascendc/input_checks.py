@@ -44,7 +44,11 @@ def trailing_pad(size: int, out: int, stride: int, pad_before: int) -> int:
 
 def leaves_elements_unwritten(r: Record) -> bool:
     """True when some gradInput plane has no window plane, or some bottom rows lie past the last window."""
-    return slack_rows(r) > r.padDown or any(not r.depth_taps(plane) for plane in range(r.di))
+    # Between the edges every plane is like the one a stride before it: the edges and one stride beside them tell all.
+    first_edge = range(min(r.di, (r.dk - 1) * r.dilationD + r.strideD))
+    last_edge = range(max(0, (r.dout - 1) * r.strideD - r.padFront - r.strideD), r.di)
+    edges = (plane for edge in (first_edge, last_edge) for plane in edge)
+    return slack_rows(r) > r.padDown or any(not r.depth_taps(plane) for plane in edges)
 
 
 def a1_bytes(r: Record) -> int:

@@ -24,6 +24,7 @@ GM_BYTES_PER_CYCLE = 64
 L0A_BYTES_PER_CYCLE, L0B_BYTES_PER_CYCLE = 256, 128
 PRODUCT_PRICE = 24  # cycles to start one product
 FINALISTS = 16  # cuts whose balance is worked out plane by plane
+MOST_BLOCKS_COUNTED = 200_000  # beyond that every core has plenty of everything
 BLOCK_PRICE = 500  # cycles to start one single shape
 SINGLE_BUFFER_PENALTY = 1.6  # loads no longer overlap with products
 
@@ -124,8 +125,8 @@ def estimate(
     double = smallest_l1(sizes, base_m, base_n, sixteen, 2) <= platform.l1Size
     single = smallest_l1(sizes, base_m, base_n, sixteen, 1) <= platform.l1Size
     per_tile = np.where(double, np.maximum(cube, loads), (cube + loads) * SINGLE_BUFFER_PENALTY)
-    blocks = sizes.batch * sizes.di * -(-sizes.hi // rows) * -(-sizes.cin1 // width)
-    busiest = -(-blocks // np.minimum(blocks, cores))
+    blocks = float(sizes.batch * sizes.di) * np.ceil(sizes.hi / rows) * np.ceil(sizes.cin1 / width)
+    busiest = np.ceil(blocks / np.minimum(blocks, cores))
     taps = min(sizes.dk, sizes.dout)
     return np.where(single, busiest * (m_tiles * n_tiles * per_tile * taps + BLOCK_PRICE), np.inf)
 
@@ -136,6 +137,8 @@ def unevenness(sizes: TConv3DBackpropInputTiling, cores: int, rows: int, width: 
     Near the edges, and with strides in depth, fewer window planes reach a gradInput plane.
     """
     m_pieces, n_pieces = ceil_div(sizes.hi, rows), ceil_div(sizes.cin1, width)
+    if sizes.batch * sizes.di * m_pieces * n_pieces > MOST_BLOCKS_COUNTED:
+        return 1.0
     taps = np.array([len(sizes.depth_taps(plane)) for plane in range(sizes.di)], np.int64)
     work = np.tile(np.repeat(taps, n_pieces), sizes.batch * m_pieces)
     shares = [flat_share(work.size, cores, core) for core in range(min(work.size, cores))]

@@ -213,6 +213,11 @@ class Conv3DBackpropInput:
         """The record given to Init."""
         return self._tiling
 
+    @property
+    def tile_is_stored(self) -> bool:
+        """True when GetTensorC has stored the current tile; False when it was skipped or still waits."""
+        return self._life.state is State.TILE_TAKEN
+
     # ---- inside
 
     def _enter(self, call: str) -> bool:
@@ -380,26 +385,3 @@ class Conv3DBackpropInput:
             )
         except AddressError as error:
             self._life.refuse(error)
-
-
-def finish_ncdhw(kernel: Conv3DBackpropInput, workspace: GlobalTensor, gradInput: GlobalTensor) -> None:
-    """Move the raw tile that GetTensorC left in the workspace to its place in an NCDHW tensor; pad lanes are cut.
-
-    `gradInput` stands at batch * Cin * Di * Hi * Wi + first channel * Di * Hi * Wi + first row * Wi. Does nothing for a
-    skipped tile.
-    """
-    t, tile = kernel.tiling, kernel.tile
-    if t is None or tile is None or kernel._life.state is State.TILE_SKIPPED:
-        return
-    if kernel._life.state is not State.TILE_TAKEN:
-        raise CallOrderError("finish_ncdhw: GetTensorC comes first", "order.no_tile")
-    raw = workspace.read(kernel.block_idx * t.baseM * t.baseN, tile.m_length * tile.n_length, f"finish_ncdhw, {tile}")
-    channels = raw.reshape(-1, tile.m_length, t.c0).transpose(0, 2, 1).reshape(-1, tile.m_length)
-    per_channel = t.di * t.hi * t.wi
-    first_channel = gradInput.offset // per_channel % t.cin + tile.n_start
-    for lane in range(min(tile.n_length, t.cin - first_channel)):
-        gradInput.write(
-            (tile.n_start + lane) * per_channel + tile.plane * t.hi * t.wi + tile.m_start,
-            channels[lane],
-            f"finish_ncdhw, {tile}, channel {first_channel + lane}",
-        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,20 @@ Triple = tuple[int, int, int]
 Sextuple = tuple[int, int, int, int, int, int]
 
 
+def whole(number: object, name: str) -> int:
+    """An integer; anything else, 1.5 or "1" say, is refused."""
+    try:
+        return index(number)  # type: ignore[arg-type]
+    except TypeError:
+        raise TilingError(f"{name} must be an integer, got {number!r}", f"argument.{name}") from None
+
+
 def three(given: int | Sequence[int], name: str) -> Triple:
     """A number for depth, rows and columns each; one number stands for all three."""
-    numbers = (given,) * 3 if isinstance(given, int | np.integer) else tuple(given)
+    numbers = tuple(given) if isinstance(given, Sequence | np.ndarray) else (given,) * 3
     if len(numbers) != 3:
         raise TilingError(f"{name} must be one number or three, got {given!r}", f"argument.{name}")
-    d, h, w = (int(number) for number in numbers)
+    d, h, w = (whole(number, name) for number in numbers)
     return d, h, w
 
 
@@ -31,11 +40,12 @@ def six_pads(given: int | Sequence[Any]) -> Sextuple:
     if isinstance(given, int | np.integer):
         flat: list[int] = [int(given)] * 6
     elif len(given) == 6:
-        flat = [int(number) for number in given]
+        flat = [whole(number, "padding") for number in given]
     elif len(given) == 3:
         flat = []
         for one in given:
-            flat += [int(one)] * 2 if isinstance(one, int | np.integer) else [int(number) for number in one]
+            low_high = one if isinstance(one, Sequence) and not isinstance(one, str) else (one, one)
+            flat += [whole(number, "padding") for number in low_high]
     else:
         flat = []
     if len(flat) != 6:

@@ -17,7 +17,8 @@ from .errors import TilingError
 from .global_tensor import GlobalTensor
 from .input_checks import check_record
 from .input_record import Conv3DBackpropInputTilingData, TConv3DBackpropInputTiling, record_from_dict
-from .kernel_input import Conv3DBackpropInput, finish_ncdhw
+from .kernel_input import Conv3DBackpropInput
+from .ncdhw import finish_ncdhw
 from .platform import PlatformInfo
 from .problem_input import Sextuple, Triple, operands, six_pads, three
 from .tiling_input import Conv3DBpInputTiling, FieldReport
@@ -98,7 +99,6 @@ def plan_input(
 
 def run_core(
     t: TConv3DBackpropInputTiling,
-    core: int,
     blocks: Sequence[Block],
     kernel: Conv3DBackpropInput,
     grad_output: GlobalTensor,
@@ -168,36 +168,43 @@ def simulate(
     if grid is not None:
         record = grid.record(record)
     blocks = tuple(flat_blocks(record, cores) if grid is None else grid_blocks(record, grid))
+    if layout is ConvFormat.NCDHW and any(block.atomic for block in blocks):
+        raise TilingError("K cannot be split over cores (kDim above 1) when gradInput is NCDHW", "split.k")
     go_gm = layouts.to_ndc1hwc0(go, record.c0).reshape(-1)
     wt_gm = np.ascontiguousarray(layouts.to_fractal_z_3d(wt, record.c0)).reshape(-1)
-    as_ncdhw = layout is ConvFormat.NCDHW
-    if as_ncdhw and grid is not None and grid.kDim > 1:
-        raise TilingError("K cannot be split over cores (kDim above 1) when gradInput is NCDHW", "split.k")
-    size = record.batch * record.cin * record.di * record.hi * record.wi if as_ncdhw else record.grad_input_size
-    zeroed = record.initOutputFlag == 1 or record.singleCoreCout1 < record.cout1
-    gi_gm = np.full(size, 0 if zeroed else np.nan, go.dtype)
-    workspace = (
-        GlobalTensor(np.zeros(max(cores, 1) * record.baseM * record.baseN, go.dtype), name="workspace")
-        if as_ncdhw
-        else None
-    )
+    gi_gm = fresh_output(record, layout, go.dtype)
     memory = (
         GlobalTensor(go_gm, name="gradOutput"),
         GlobalTensor(wt_gm, name="weight"),
         GlobalTensor(gi_gm, name="gradInput"),
     )
-    for core in sorted({block.core for block in blocks}):
+    used = sorted({block.core for block in blocks})
+    workspace = None
+    if layout is ConvFormat.NCDHW:
+        raw_tiles = np.zeros((max(used, default=0) + 1) * record.baseM * record.baseN, go.dtype)
+        workspace = GlobalTensor(raw_tiles, name="workspace")
+    for core in used:
         kernel = Conv3DBackpropInput(
             *input_types(code, layout), block_idx=core, staged=staged, saturate=saturate, platform=sizes
         )
-        run_core(record, core, [block for block in blocks if block.core == core], kernel, *memory, workspace)
-    shape = (record.batch, record.di, record.cin1, record.hi, record.wi, record.c0)
-    grad_input = (
-        gi_gm.reshape(record.batch, record.cin, record.di, record.hi, record.wi)
-        if as_ncdhw
-        else layouts.from_ndc1hwc0(gi_gm.reshape(shape), record.cin, check=bool(np.isfinite(gi_gm).all()))
-    )
+        run_core(record, [block for block in blocks if block.core == core], kernel, *memory, workspace)
+    grad_input = as_ncdhw(record, layout, gi_gm)
     return InputSimulation(grad_input, record, report, blocks, cores, gi_gm, go_gm, wt_gm, code)
+
+
+def fresh_output(t: TConv3DBackpropInputTiling, layout: ConvFormat, storage: np.dtype[Any]) -> NDArray[Any]:
+    """gradInput before the kernel: zeros where the tiling or a split K asks for them, else NaN that would show."""
+    ncdhw = t.batch * t.cin * t.di * t.hi * t.wi
+    zeroed = t.initOutputFlag == 1 or t.singleCoreCout1 < t.cout1
+    return np.full(ncdhw if layout is ConvFormat.NCDHW else t.grad_input_size, 0 if zeroed else np.nan, storage)
+
+
+def as_ncdhw(t: TConv3DBackpropInputTiling, layout: ConvFormat, flat: NDArray[Any]) -> NDArray[Any]:
+    """gradInput as an NCDHW array. Pad lanes are checked unless a NaN or infinity was about, which spreads to them."""
+    if layout is ConvFormat.NCDHW:
+        return flat.reshape(t.batch, t.cin, t.di, t.hi, t.wi)
+    packed = flat.reshape(t.batch, t.di, t.cin1, t.hi, t.wi, t.c0)
+    return layouts.from_ndc1hwc0(packed, t.cin, check=bool(np.isfinite(flat).all()))
 
 
 def own_tiling(
