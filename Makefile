@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: demo test check generate clean
+.PHONY: demo test check generate clean scaleout
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -18,6 +18,11 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/python tools/generate.py --check
 	$(BIN)/pytest -n $(JOBS) -m "not slow" tests
+
+# Figures of docs/scaleout.md: 4 GB through small workers, efficiency on two workers. Wants an idle machine.
+scaleout: $(READY)
+	CONVGRAD_SCALEOUT=1 $(BIN)/pytest -s -m slow tests/test_dask_cluster.py
+	$(BIN)/python tools/measure_scaleout.py
 
 generate: $(READY)
 	$(BIN)/python tools/generate.py

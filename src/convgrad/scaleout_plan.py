@@ -311,7 +311,7 @@ def _ones(plan: Plan, shape: tuple[int, ...], coarse: int) -> AnyArray:
 
 def page(s: ScaleOut) -> str:
     """The planning page as text."""
-    lines = [f"  on {_plural(s.workers, 'worker')} of {_plural(s.threads, 'thread')}"
+    lines = [s.line, f"  on {_plural(s.workers, 'worker')} of {_plural(s.threads, 'thread')}"
              + (f" and {_size(s.memory_limit)} each" if s.memory_limit is not None else "")]  # fmt: skip
     for name, shape in s.chunks.items():
         lines.append(f"  {name:13} {_plural(s.blocks[name], 'block')} of up to {'x'.join(map(str, shape))}")
@@ -401,5 +401,5 @@ def show(plans: Sequence[Plan], arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([{**asdict(s), "fits": s.fits} for s in shown])
     else:
-        print("\n\n".join(f"{plan}\n{page(s)}" for plan, s in zip(plans, shown, strict=True)))
+        print("\n\n".join(map(page, shown)))
     return ExitCode.PASS
