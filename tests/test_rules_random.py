@@ -3,11 +3,14 @@
 import random
 
 import pytest
+from hypothesis import given, settings
 
 from convgrad.request import Operator, Request
 from convgrad.rules.check import check
+from convgrad.rules.explain import explain
 from random_requests import random_request
 from straight_line import status
+from strategies import any_request
 
 SEEDS = range(4)
 PER_SEED = 5_000
@@ -34,3 +37,12 @@ def test_every_verdict_can_be_replayed_from_its_line() -> None:
         verdict = check(random_request(rng, rng.choice(list(Operator))))
         again = check(Request.parse(verdict.line))
         assert (again.status, again.rule_id, again.message) == (verdict.status, verdict.rule_id, verdict.message)
+
+
+@given(any_request)
+@settings(max_examples=500, deadline=None)
+def test_nonsense_is_answered_and_explained(request: Request) -> None:
+    """Whatever is asked gets the status of the second evaluator, an explanation, and no exception."""
+    explanation = explain(request)
+    assert explanation.verdict.status == status(request)
+    assert str(int(explanation.verdict.status)) in str(explanation)
