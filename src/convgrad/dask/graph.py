@@ -65,6 +65,7 @@ class _Source:
     def __init__(self, name: str, operand: Operand, cuts: tuple[Cuts, ...], order: AxisOrder) -> None:
         self.name, self.dtype, self.cuts, self.order = name, operand.dtype, cuts, order
         self.array = cut(operand, name, cuts, order)
+        self.token = tokenize(self.array.name)
 
     def read(self, tasks: Tasks, result: str, box: Box) -> tuple[Assembly, list[Key]]:
         """The keys of the pieces that make up a box; a piece smaller than its chunk is a task of its own."""
@@ -78,8 +79,7 @@ class _Source:
                 keys.append(chunk)
             else:
                 place = natural(inner, self.order)
-                halo = f"{result}-halo-{tokenize(self.array.name)}"
-                keys.append((halo, *chunk[1:], *(n for r in place for n in r)))
+                keys.append((f"{result}-halo-{self.token}", *chunk[1:], *(n for r in place for n in r)))
                 tasks.setdefault(keys[-1], (partial(piece, place=place), chunk))
             starts = [c[i] + r[0] - wanted[0] for (i, r), c, wanted in zip(chosen, self.cuts, box, strict=True)]
             filled = tuple((at, at + r[1] - r[0]) for at, r in zip(starts, inner, strict=True))
