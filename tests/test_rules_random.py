@@ -40,7 +40,7 @@ def test_every_verdict_can_be_replayed_from_its_line() -> None:
 
 
 @given(any_request)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_nonsense_is_answered_and_explained(request: Request) -> None:
     """Whatever is asked gets the status of the second evaluator, an explanation, and no exception."""
     explanation = explain(request)

@@ -10,7 +10,7 @@ from convgrad import products
 from convgrad.request import CONFORMANCES, Operator, Request
 from convgrad.rules import sentences
 from convgrad.rules.advice import advice_for, changed, known_fixes
-from convgrad.rules.check import Verdict, applies, check, first_broken, rows_for
+from convgrad.rules.check import Verdict, applies, broken_rows, check, first_broken, rows_for
 from convgrad.rules.contradictions import BY_ID, note_words, source_words
 from convgrad.rules.facts import Facts
 from convgrad.rules.vocabulary import Rule, say_value
@@ -115,6 +115,7 @@ class Explanation:
                 "message_zh": sentences.message_zh(v.rule, Facts(v.request)),
             }  # fmt: skip
         return found | {
+            "also_broken": [rule.id for rule in broken_rows(Facts(v.request))[1:]],
             "ways": [
                 {"text": w.text, "line": w.line, "accepted": w.accepted, "next_refusal": w.next_refusal}
                 for w in self.ways

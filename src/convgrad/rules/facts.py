@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from convgrad.geometry import INT64_MAX
 from convgrad.request import Operator, PadEntry, Request, TensorSpec, pad_pairs
 from convgrad.rules.vocabulary import Value
 
-PROMOTED_8_BIT = ("hifloat8", "float8_e4m3fn", "float8_e5m2")
-INT64_MAX = 2**63 - 1
+EIGHT_BIT_FLOATS = ("hifloat8", "float8_e4m3fn", "float8_e5m2")
 
 
 class Kind(Enum):
@@ -325,7 +325,7 @@ _fact("promoted", Kind.DTYPE, "the dtype of grad_output, input and weight if the
 
 def _any_8_bit(f: Facts) -> Value:
     fields = ("grad_output", "input", "weight", "grad_input", "grad_weight")
-    return any(f[f"{field}.dtype"] in PROMOTED_8_BIT for field in fields)
+    return any(f[f"{field}.dtype"] in EIGHT_BIT_FLOATS for field in fields)
 
 
 _fact("eight_bit", Kind.FLAG, "whether grad_output, input, weight, grad_input or grad_weight is an 8-bit float",
@@ -333,7 +333,7 @@ _fact("eight_bit", Kind.FLAG, "whether grad_output, input, weight, grad_input or
 for _field in ("weight", "grad_bias"):
     _fact(f"{_field}.eight_bit", Kind.FLAG, f"whether {_field} is an 8-bit float; 0 when null", f"8-bit {_field}",
           f"{_field} 是否为 8 位浮点",
-          lambda f, name=_field: f[f"{name}.dtype"] in PROMOTED_8_BIT)  # type: ignore[misc]  # fmt: skip
+          lambda f, name=_field: f[f"{name}.dtype"] in EIGHT_BIT_FLOATS)  # type: ignore[misc]  # fmt: skip
 _fact("both_outputs", Kind.FLAG, "whether neither grad_input nor grad_weight is null",
       "grad_input and grad_weight both given", "gradInput 与 gradWeight 均非空指针",
       lambda f: f.request.grad_input is not None and f.request.grad_weight is not None)  # fmt: skip
@@ -440,10 +440,6 @@ _fact("work", Kind.NUMBER, "span of grad_output (transposed: of input) * span of
 
 
 # ---- TBC -------------------------------------------------------------------------------------------------
-
-
-def _tbc_size(field: str, axis: int) -> Callable[[Facts], Value]:
-    return _size(field, axis)
 
 
 _fact("tbc.window", Kind.NUMBER, "weight.shape[0]", "window (weight.shape[0])", "卷积核 K（weight.shape[0]）",

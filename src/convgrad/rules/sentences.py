@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from convgrad.rules.facts import FACTS, Facts
-from convgrad.rules.vocabulary import LANGUAGES, Rule, Value, say_value
+from convgrad.rules.vocabulary import LANGUAGES, Rule, say_value
 
 # How a condition is said; any other condition is said as "when <fact> is <values>".
 _PHRASES: dict[tuple[str, tuple[object, ...]], tuple[str, str]] = {
@@ -88,7 +88,3 @@ def message_zh(rule: Rule, facts: Facts) -> str:
     condition = guard(rule, "zh")
     body = f"{subject(rule, 'zh')} {demand(rule, 'zh').rstrip(' =')}{other}"
     return f"{condition + '，' if condition else ''}{body}；实际为 {say_value(facts[rule.fact])}"
-
-
-def value_got(rule: Rule, facts: Facts) -> Value:
-    return facts[rule.fact]
