@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: demo test check generate clean scaleout
+.PHONY: training-plot bench-torch demo test check generate clean scaleout
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -26,6 +26,14 @@ scaleout: $(READY)
 
 generate: $(READY)
 	$(BIN)/python tools/generate.py
+
+# The loss curves of docs/torch.md; a minute or two.
+training-plot: $(READY)
+	$(BIN)/python examples/train_under_emulation.py docs/images/torch_training.svg
+
+# ResNet-18's backward pass, PyTorch's own against emulated, in one run; the time and memory of a scan.
+bench-torch: $(READY)
+	$(BIN)/python benchmarks/torch_backward.py
 
 # The environment is rebuilt when the packaging or the native sources change.
 $(READY): pyproject.toml CMakeLists.txt $(shell find native -type f 2>/dev/null)

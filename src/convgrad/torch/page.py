@@ -27,7 +27,8 @@ _SHELL = """\
 .badge.accepted {{ color: var(--pass); background: var(--pass-bg); }}
 .badge.lowered {{ color: var(--accent); background: var(--hover); }}
 .tile.accepted b {{ color: var(--pass); }} .tile.lowered b {{ color: var(--accent); }}
-td.heat {{ text-align: right; font-variant-numeric: tabular-nums; padding: 4px 10px; white-space: nowrap; }}
+td.heat {{ text-align: right; font-variant-numeric: tabular-nums; padding: 8px 10px; white-space: nowrap; }}
+.products {{ flex-direction: column; align-items: flex-start; gap: 10px; }}
 </style>
 </head>
 <body>
@@ -81,7 +82,7 @@ def scan_page(found: Scan) -> str:
     subtitle = f"{len(found)} convolutions · backward calls judged on {', '.join(found.products)}"
     head = ("layer", "kind", "input", "weight", "output", "dtype", *(f"on {p}" for p in found.products), "problem line")
     body = [
-        f'<section class="summary" aria-label="summary">{"".join(tiles)}</section>',
+        f'<section class="summary products" aria-label="summary">{"".join(tiles)}</section>',
         _card("Convolutions", "a dtype below a product: operands are rounded to it", _table(head, _scan_rows(found))),
         *_refusals(found),
     ]

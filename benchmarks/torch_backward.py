@@ -1,0 +1,85 @@
+"""ResNet-18's backward pass (batch 8, 64x64), PyTorch's own against emulated, alternating; and a scan of 100 layers.
+
+Medians of one run, as JSON lines. `torch.set_num_threads(2)`: the engine follows it.
+"""
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+import convgrad
+from convgrad.torch import emulate, scan
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+import networks  # noqa: E402
+
+
+def backward_seconds(network, images, emulation):
+    """One backward pass, the forward pass not counted."""
+    network.zero_grad()
+    with emulation:
+        loss = network(images).float().square().sum()
+        start = time.perf_counter()
+        loss.backward()
+        return time.perf_counter() - start
+
+
+class Plain:
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *exception):
+        return None
+
+
+def resnet18(dtype, repetitions):
+    torch.manual_seed(0)
+    network, images = networks.resnet18().to(dtype), torch.randn(8, 3, 64, 64).to(dtype)
+    seconds = {"pytorch": [], "emulate": []}
+    for repetition in range(repetitions + 1):
+        for name, emulation in (("pytorch", Plain()), ("emulate", emulate("A2", "keep"))):
+            spent = backward_seconds(network, images, emulation)
+            if repetition:  # the first pass warms up
+                seconds[name].append(spent)
+    theirs, ours = (statistics.median(seconds[name]) for name in ("pytorch", "emulate"))
+    return {
+        "what": "resnet18 backward n8 64x64", "dtype": str(dtype).removeprefix("torch."), "repetitions": repetitions,
+        "pytorch_ms": round(theirs * 1e3, 1), "emulate_ms": round(ours * 1e3, 1), "ratio": round(theirs / ours, 2),
+        "pytorch_min_ms": round(min(seconds["pytorch"]) * 1e3, 1),
+        "emulate_min_ms": round(min(seconds["emulate"]) * 1e3, 1),
+    }  # fmt: skip
+
+
+def hundred_layers():
+    with torch.device("meta"):
+        model = networks.deep()
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = scan(model, (2500, 64, 256, 256))
+    return {
+        "what": "scan of 100 layers", "rows": len(found), "seconds": round(time.perf_counter() - wall, 2),
+        "cpu_seconds": round(time.process_time() - cpu, 2),
+        "peak_gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
+    }  # fmt: skip
+
+
+def main():
+    torch.set_num_threads(2)
+    if sys.argv[1:] == ["scan"]:
+        print(json.dumps(hundred_layers()), flush=True)
+        return
+    info = convgrad.engine_info()
+    print(json.dumps({"engine": info.engine, "isa": info.isa, "torch": torch.__version__}), flush=True)
+    print(json.dumps(resnet18(torch.float32, 15)), flush=True)
+    print(json.dumps(resnet18(torch.bfloat16, 5)), flush=True)
+    subprocess.run([sys.executable, __file__, "scan"], check=True)  # a process of its own: its memory is its own
+
+
+if __name__ == "__main__":
+    main()
