@@ -99,6 +99,9 @@ def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command line; the exit code."""
     words = list(sys.argv[1:] if words is None else words)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a name the terminal cannot show is no reason to stop
+            stream.reconfigure(errors="backslashreplace")
     try:
         parser = build_parser(words)
         arguments = parser.parse_args(words)

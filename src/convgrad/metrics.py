@@ -31,7 +31,7 @@ ULP_EDGES = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0,
 def ulp_of(dtype: Dtype | str, values: Floats) -> Floats:
     """The distance between neighbours of `dtype` around each finite value."""
     row = dtypes.find(dtype)
-    exponent = np.maximum(np.frexp(values)[1] - 1, row.min_exponent)
+    exponent = np.where(values == 0, row.min_exponent, np.maximum(np.frexp(values)[1] - 1, row.min_exponent))
     if row.is_tapered:
         limits, bits = (np.array(column) for column in zip(*row.fraction, strict=True))
         fraction = bits[np.searchsorted(limits, np.abs(exponent))]

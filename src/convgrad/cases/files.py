@@ -62,7 +62,14 @@ def form_of(path: str | Path, asked: str | None = None) -> str:
 
 def as_text(path: str | Path, cases: Sequence[Case], form: str) -> str:
     """The whole text of a file of cases."""
-    return _WRITERS[form](str(path), cases)
+    try:
+        written = _WRITERS[form](str(path), cases)
+        written.encode()
+    except UnicodeEncodeError:
+        raise CaseFileError(str(path), "a case holds text that is not valid Unicode") from None
+    except RecursionError:
+        raise CaseFileError(str(path), "a case holds data that is nested too deeply") from None
+    return written
 
 
 def write(path: str | Path, cases: Sequence[Case], form: str | None = None) -> None:

@@ -75,6 +75,8 @@ def text(value: Any, place: str) -> str:
         raise Unreadable(place, f"must be text, not {shown(value)}")
     if len(value) > 10_000:
         raise Unreadable(place, f"has {len(value):,} characters; at most 10,000 are read")
+    if any("\ud800" <= c <= "\udfff" for c in value):
+        raise Unreadable(place, f"is not valid Unicode: {shown(value)}")
     return value
 
 

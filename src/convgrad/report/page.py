@@ -139,7 +139,8 @@ def _row(r: Record) -> str:
         f'<td class="num" data-k="× PyTorch">{f"{ratio:.2f}" if ratio else "–"}</td>',
     )
     numbers = (("u", ulp if judged else -1), ("m", mare if judged else -1), ("t", seconds or -1), ("r", ratio or -1))
-    keys = " ".join(f'data-{key}="{value:.5g}"' for key, value in numbers)
+    # JavaScript reads 1e999 as infinity.
+    keys = " ".join(f'data-{key}="{value:.5g}"'.replace('"inf"', '"1e999"') for key, value in numbers)
     return (
         f'<tr class="case" id="c{r["index"]}" data-o="{outcome}" data-p="{escape(r["product"])}" '
         f'data-d="{escape(dtype)}" {keys}>{"".join(cells)}</tr>\n'

@@ -139,6 +139,7 @@ def _chosen(arguments: argparse.Namespace) -> list[Numbered]:
             case = replace(case, fill=fill)
         if one_line:  # a reproducer: the seed is the case's own
             case = replace(case, seed=arguments.seed)
+        case = replace(case, kit={})  # no run needs it
         chosen.append((index, case))
     return chosen
 
