@@ -20,7 +20,9 @@ SOURCES = {
     ".own.json": files.as_text("x", files.read(DATA / "cases_atk.json"), "json"),
     ".txt": "conv n2 c8>16 i14x14 k3x3 p1 bf16 on=A2 values=uniform:-5:5 seed=3 # a name\ntbc n2 c4>3 i8 k3 fp16\n",
 }
-ODD_TEXT = ("=1+1", "'", '"', "\x00", "\x1b[2J", "(", "{", "None", "nan", "-1", "1e999", "9" * 400, "\\ud800", "🙂", ",")
+ODD_TEXT = (
+    "=1+1", "'", '"', "\x00", "\x1b[2J", "(", "{", "None", "nan", "-1", "1e999", "9" * 400, "\\ud800", "🙂", ",",
+)
 
 
 def damaged(text: str, rng: random.Random) -> str:

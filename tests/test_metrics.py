@@ -71,7 +71,7 @@ def test_correct_rounding_is_at_most_half_an_ulp(dtype):
     rng = np.random.default_rng(1)
     golden = rng.normal(size=2000) * np.exp2(rng.integers(-6, 6, 2000))
     m = measured(rounding.round_to(dtype, golden), golden, dtype)
-    assert m.max_ulp <= 0.5 or dtypes.find(dtype).is_tapered and m.max_ulp <= 1  # a taper widens above a power of two
+    assert m.max_ulp <= 0.5 or (dtypes.find(dtype).is_tapered and m.max_ulp <= 1)  # a taper widens above a power of two
 
 
 def test_empty_results_have_no_error():

@@ -34,10 +34,10 @@ def ulp_of(dtype: Dtype | str, values: Floats) -> Floats:
     exponent = np.where(values == 0, row.min_exponent, np.maximum(np.frexp(values)[1] - 1, row.min_exponent))
     if row.is_tapered:
         limits, bits = (np.array(column) for column in zip(*row.fraction, strict=True))
-        fraction = bits[np.searchsorted(limits, np.abs(exponent))]
+        exponent = exponent - bits[np.searchsorted(limits, np.abs(exponent))]
     else:
-        fraction = row.fraction[0][1]
-    quantum: Floats = np.ldexp(1.0, exponent - fraction)
+        exponent = exponent - row.fraction[0][1]
+    quantum: Floats = np.ldexp(1.0, exponent)
     return quantum
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from convgrad.metrics import Errors
 
-MOST_CHANNELS, MOST_ROWS, MOST_COLUMNS = 48, 12, 16
+MOST_CHANNELS, MOST_ROWS, MOST_COLUMNS = 32, 8, 12
 _LEVELS = np.frombuffer(b"0123456789abcdef", "S1")
 
 

@@ -114,7 +114,8 @@ def partner(plan: Plan, tensors: Operands) -> Results:
 def _reference(plan: Plan, tensors: Operands, **options: Any) -> Results:
     buffers = poisoned(plan)
     fine, coarse = tensors.fine_and_coarse(plan.problem.transposed)
-    reference.run(plan, fine, coarse, tensors.weight, buffers, **options)
+    with np.errstate(all="ignore"):  # infinities and NaNs are data here
+        reference.run(plan, fine, coarse, tensors.weight, buffers, **options)
     return buffers
 
 

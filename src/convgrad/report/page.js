@@ -62,10 +62,11 @@
     return svg;
   };
   const anatomy = (parts) => {
-    const energy = parts.reduce((sum, [, v]) => sum + v * v, 0) || 1;
+    const energy = parts.reduce((sum, v) => sum + v * v, 0) || 1;
     const stack = make("div", { class: "stack", role: "img", "aria-label": "error anatomy" });
     const legend = make("div", { class: "legend" });
-    parts.forEach(([name, value], i) => {
+    parts.forEach((value, i) => {
+      const name = constants.parts[i];
       const share = value * value / energy;
       if (value) stack.append(make("span", { class: `part${i}`, style: `flex:${Math.max(share, 0.001)}`, title: `${name}: ${said(value)}` }));
       legend.append(make("span", {}, make("i", { class: `part${i}` }), `${name} ${said(value)}`));
@@ -80,12 +81,13 @@
     nan_mismatches: "NaN mismatch" };
   const result = (f) => {
     const box = make("section", { class: "result" });
-    box.append(make("header", {}, make("h3", {}, f.n), make("small", {}, `${f.s || "empty"} · ${f.d}` + (f.p !== f.d ? ` · judged as ${f.p}` : ""))));
+    const precision = f.p || f.d;
+    box.append(make("header", {}, make("h3", {}, f.n), make("small", {}, `${f.s || "empty"} · ${f.d}` + (f.p ? ` · judged as ${f.p}` : ""))));
     const judged = make("div", { class: "judged" });
     for (const [name, passed, why] of f.j) {
       const word = passed === null ? "none" : passed ? "pass" : "fail";
-      const limits = (constants.limits[name] || {})[f.p] || "";
-      judged.append(make("p", {}, make("span", { class: `badge ${word}` }, passed === null ? "not judged" : word), ` ${name}: ${why}`,
+      const limits = (constants.limits[name] || {})[precision] || "";
+      judged.append(make("p", {}, make("span", { class: `badge ${word}` }, passed === null ? "not judged" : word), ` ${name}${why ? ": " + why : ""}`,
         ...(passed === null ? [] : [make("small", {}, limits)])));
     }
     const list = make("dl", { class: "metrics" });
@@ -117,8 +119,10 @@
         ...(d.a || []).map((a) => make("small", {}, `advice: ${a}`))));
     }
     const copy = make("button", { class: "copy", type: "button" }, "copy");
-    copy.addEventListener("click", () => copyText(d.x, copy));
-    td.append(make("div", { class: "again" }, make("pre", {}, d.x), copy));
+    const line = row.querySelector(".l").textContent;
+    const again = d.x || `convgrad run '${line}' --values ${d.v} --seed ${d.z} --standard ${constants.standards}`;
+    copy.addEventListener("click", () => copyText(again, copy));
+    td.append(make("div", { class: "again" }, make("pre", {}, again), copy));
     td.append(make("div", { class: "results" }, ...(d.f || []).map(result)));
     return td;
   };

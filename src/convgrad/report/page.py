@@ -18,13 +18,17 @@ from typing import Any
 
 from convgrad import __version__, metrics, standards
 from convgrad.cases.files import replace_text
+from convgrad.compare.anatomy import Anatomy
 from convgrad.compare.findings import METRIC_NAMES
 from convgrad.report import drawing
 from convgrad.run.case_run import OUTCOMES, PASS, Record
+from convgrad.standards import PassRule
 from convgrad.terminal import jsonable
 
-MOST_BYTES = 950_000
+MOST_BYTES = 980_000
 MOST_ROWS = 1500
+_MOST_DOTS, _BYTES_PER_DOT = 600, 100
+_TOLD_BY_METRICS = (PassRule.MIXED, PassRule.MEAN_AND_MAX, PassRule.CLOSE, PassRule.EVERY, PassRule.EXACT)
 _HERE = Path(__file__).parent
 
 
@@ -48,7 +52,7 @@ def page(title: str, head: Record, records: Iterable[Record]) -> str:
         if len(side) < MOST_ROWS:
             side.append(record)
     shown = [*kept[False], *kept[True]][:MOST_ROWS]
-    details, left_out = _details(shown)
+    details, left_out = _details(shown, head.get("settings", {}).get("standards", []))
     shown.sort(key=lambda r: r["index"])
     total = sum(outcomes.values())
     settings = head.get("settings", {})
@@ -64,11 +68,14 @@ def page(title: str, head: Record, records: Iterable[Record]) -> str:
         script=(_HERE / "page.js").read_text("utf-8"),
         subtitle=escape(_subtitle(settings)), ring=drawing.ring([(o, outcomes[o]) for o in OUTCOMES]),
         rate=_percent(outcomes[PASS], total), tiles=_tiles(outcomes, total, seconds, ratios),
-        standards="".join(_standard(n) for n in names), plot=drawing.ulp_plot(points[:600]),
+        standards="".join(_standard(n) for n in names), plot=drawing.ulp_plot(points[:_MOST_DOTS]),
         notes="".join(f'<p class="note">{escape(n)}</p>' for n in notes), rows="".join(_row(r) for r in shown),
         products=_options(r["product"] for r in shown),
         dtypes=_options(f["dtype"] for r in shown for f in r["results"]), details=details,
-        constants=_script_json({"edges": metrics.ULP_EDGES, "metrics": METRIC_NAMES, "limits": _limits(names, shown)}),
+        constants=_script_json({
+            "edges": metrics.ULP_EDGES, "metrics": METRIC_NAMES, "limits": _limits(names, shown),
+            "standards": ",".join(names), "parts": [name for name, _ in Anatomy(0, 0, 0, 1).parts],
+        }),
     )
 
 
@@ -133,10 +140,10 @@ def _row(r: Record) -> str:
         f'<td class="o"><span class="badge {outcome}">{outcome}</span></td>',
         f'<td class="n"><button class="open" aria-expanded="false">{escape(r["name"])}</button></td>',
         f'<td class="l"><code>{escape(r["line"])}</code></td>',
-        f'<td class="num" data-k="max ULP">{f"{ulp:.3g}" if judged else "–"}</td>',
-        f'<td class="num" data-k="MARE">{f"{mare:.1e}" if judged else "–"}</td>',
-        f'<td class="num" data-k="time">{_time(seconds)}</td>',
-        f'<td class="num" data-k="× PyTorch">{f"{ratio:.2f}" if ratio else "–"}</td>',
+        f'<td class="num">{f"{ulp:.3g}" if judged else "–"}</td>',
+        f'<td class="num">{f"{mare:.1e}" if judged else "–"}</td>',
+        f'<td class="num">{_time(seconds)}</td>',
+        f'<td class="num">{f"{ratio:.2f}" if ratio else "–"}</td>',
     )
     numbers = (("u", ulp if judged else -1), ("m", mare if judged else -1), ("t", seconds or -1), ("r", ratio or -1))
     # JavaScript reads 1e999 as infinity.
@@ -156,12 +163,13 @@ def _script_json(value: Any) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _details(shown: list[Record]) -> tuple[str, int]:
+def _details(shown: list[Record], names: list[str]) -> tuple[str, int]:
     """The details of as many cases as fit, those that did not pass first; and how many were left out."""
-    room = MOST_BYTES - sum(len(_row(r).encode()) for r in shown) - 150 * min(len(shown), 600) - 60_000
+    room = MOST_BYTES - sum(len(_row(r).encode()) for r in shown) - _BYTES_PER_DOT * min(len(shown), _MOST_DOTS)
+    room -= sum(len((_HERE / name).read_bytes()) for name in ("page.html", "page.css", "page.js")) + 10_000
     parts = []
     for r in sorted(shown, key=lambda r: (r["outcome"] == PASS, r["index"])):
-        part = f'"{r["index"]}":{_script_json(_detail(r))}'
+        part = f'"{r["index"]}":{_script_json(_detail(r, names))}'
         room -= len(part.encode()) + 1
         if room < 0:
             break
@@ -169,12 +177,16 @@ def _details(shown: list[Record]) -> tuple[str, int]:
     return "{" + ",\n".join(parts) + "}", len(shown) - len(parts)
 
 
-def _detail(r: Record) -> dict[str, Any]:
+# Details are short on purpose: one letter per field, and nothing that the page already holds elsewhere.
+def _detail(r: Record, names: list[str]) -> dict[str, Any]:
+    # What the script can put together from the row, it does.
+    usual = f"convgrad run '{r['line']}' --values {r['values']} --seed {r['seed']} --standard {','.join(names)}"
+    again = {"z": r["seed"]} if r["reproduce"] == usual else {"x": r["reproduce"]}
     detail = {
-        "m": r["message"], "s": r["status"], "r": r["rule"], "a": r["advice"], "v": r["values"], "x": r["reproduce"],
-        "c": r.get("compute", ""), "f": [_result(f) for f in r["results"]],
+        "m": r["message"], "s": r["status"], "r": r["rule"], "a": r["advice"], "v": r["values"], **again,
+        "f": [_result(f) for f in r["results"]],
     }
-    return {key: value for key, value in detail.items() if value not in ("", [], 0)}
+    return {key: value for key, value in detail.items() if key == "z" or value not in ("", [], 0)}
 
 
 def _short(value: Any, digits: int = 3) -> Any:
@@ -190,17 +202,25 @@ def _result(f: dict[str, Any]) -> dict[str, Any]:
     while counts and counts[-1] == 0:
         counts.pop()
     result: dict[str, Any] = {
-        "n": f["name"], "s": "×".join(map(str, f["shape"])), "d": f["dtype"], "p": f["precision"],
-        "k": [_short(f["metrics"][name]) for name in METRIC_NAMES],
-        "j": [[j["standard"], j["passed"], j["why"]] for j in f["judged"]], "h": counts,
+        "n": f["name"], "s": "×".join(map(str, f["shape"])), "d": f["dtype"],
+        "k": [_short(f["metrics"][name]) for name in METRIC_NAMES], "j": [_judged(j) for j in f["judged"]], "h": counts,
     }
+    if f["precision"] != f["dtype"]:
+        result["p"] = f["precision"]
     if f["worst"]:
-        result["w"] = [[",".join(map(str, i)), _short(a, 7), _short(g, 9), _short(u)] for i, a, g, u in f["worst"][:3]]
+        furthest = f["worst"][: 2 if f["passed"] else 5]
+        result["w"] = [[",".join(map(str, i)), _short(a, 7), _short(g, 9), _short(u)] for i, a, g, u in furthest]
     if f["map"]:
         result["e"] = [f["map"]["channels"], "/".join(f["map"]["plane"])]
     if f["anatomy"]:
-        result["t"] = [[name, _short(value)] for name, value in f["anatomy"].items()]
+        result["t"] = [_short(value) for value in f["anatomy"].values()]
     return result
+
+
+def _judged(j: dict[str, Any]) -> list[Any]:
+    """Standard, verdict, and the numbers found where the metrics do not already tell them."""
+    told = j["passed"] is True and standards.find(j["standard"]).rule in _TOLD_BY_METRICS
+    return [j["standard"], j["passed"], *([] if told else [j["why"]])]
 
 
 def _limits(names: list[str], shown: list[Record]) -> dict[str, dict[str, str]]:
