@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: training-plot bench-torch demo test check generate clean scaleout
+.PHONY: training-plot bench-torch demo test check generate clean scaleout campaign-cases
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -23,6 +23,10 @@ check: $(READY)
 scaleout: $(READY)
 	CONVGRAD_SCALEOUT=1 $(BIN)/pytest -s -m slow tests/test_dask_cluster.py
 	$(BIN)/python tools/measure_scaleout.py
+
+# 30,000 small cases through the command line; prints the time and the memory.
+campaign-cases: $(READY)
+	CONVGRAD_CAMPAIGN=30000 $(BIN)/pytest -s tests/test_run.py -k thousands
 
 generate: $(READY)
 	$(BIN)/python tools/generate.py

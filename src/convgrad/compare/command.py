@@ -121,7 +121,7 @@ def _print_places(f: Findings) -> None:
     bins = [(edge, count) for edge, count in zip(ULP_EDGES, f.histogram, strict=True) if count]
     print("  ULP above: " + "  ".join(f"{edge:g}: {count}" for edge, count in bins))
     if f.map is not None:
-        print(f"  channels {f.map.channels}   (0 exact, 4 half an ULP, 5 one ULP, f a thousand)")
+        print(f"  channels {f.map.channels}   (0 exact, 5 one ULP of the rms, a 32, f 1000)")
         if len(f.map.plane) > 1 or len(f.map.plane[0]) > 1:
             print("  plane    " + "\n           ".join(f.map.plane))
     rows: list[tuple[Any, ...]] = [(list(i), f"{a:.9g}", f"{g:.12g}", f"{u:.4g}") for i, a, g, u in f.worst]

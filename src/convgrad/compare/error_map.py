@@ -1,9 +1,10 @@
 """Where in a result the errors sit: one strip over its channels, one picture of its plane, in levels 0 to f.
 
-    level = 0 where every element is exact, else ceil(log2 of the largest ULP error) + 5, from 1 to 15:
-    4 is half an ULP (correctly rounded), 5 one ULP, 10 thirty-two, 15 a thousand or more
+    level = 0 where every element is exact, else ceil(log2 of the largest error) + 5, from 1 to 15:
+    4 is half a unit, 5 one, 10 thirty-two, 15 a thousand or more
 
-Levels mean the same on every map, so that maps can be compared.
+The unit is one ULP of the reference's root mean square, the same for every element: so tiny references, whose own
+ULP is tiny, do not drown the rest. Levels mean the same on every map.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from convgrad.metrics import Errors
+from convgrad.metrics import Errors, ulp_of
 
 MOST_CHANNELS, MOST_ROWS, MOST_COLUMNS = 32, 8, 12
 _LEVELS = np.frombuffer(b"0123456789abcdef", "S1")
@@ -29,12 +30,15 @@ class ErrorMap:
 
 def error_map(e: Errors, shape: tuple[int, ...], axes: tuple[int, ...]) -> ErrorMap | None:
     """The map of a result; `axes` are its channel axis, its other axis, then space. `None` when nothing is off."""
-    if e.ulp.max(initial=0.0) == 0:
+    if e.size.max(initial=0.0) == 0:
         return None
-    whole = e.ulp
+    with np.errstate(over="ignore"):
+        size = np.sqrt(np.mean(np.square(e.golden)))
+        units = e.size / float(ulp_of(e.dtype, np.array([min(size, e.dtype.max_finite)]))[0])
+    whole = units
     if e.at is not None:
         whole = np.zeros(e.count)
-        whole[e.at] = e.ulp
+        whole[e.at] = units
     ordered = whole.reshape(shape).transpose(axes)
     channels = ordered.reshape(ordered.shape[0], -1).max(axis=1)
     plane = (1, 1, *ordered.shape[2:])[-2:]
@@ -50,7 +54,7 @@ def _binned(values: NDArray[np.float64], most: int, axis: int) -> NDArray[np.flo
     return np.maximum.reduceat(values, np.arange(most) * size // most, axis=axis)
 
 
-def _levels(ulps: NDArray[np.float64]) -> str:
+def _levels(units: NDArray[np.float64]) -> str:
     with np.errstate(divide="ignore"):
-        levels = np.where(ulps > 0, (np.ceil(np.log2(ulps)) + 5).clip(1, 15), 0).astype(np.intp)
+        levels = np.where(units > 0, (np.ceil(np.log2(units)) + 5).clip(1, 15), 0).astype(np.intp)
     return bytes(_LEVELS[levels].tobytes()).decode()

@@ -26,7 +26,7 @@ def ring(shares: Sequence[tuple[str, int]]) -> str:
 
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 150, 44, 18
-_FLOOR, _TOP = -2.0, 4.0
+_FLOOR, _TOP = -2.0, 3.0
 """Decades of ULP the plot shows; what lies outside sits on its edge."""
 
 
@@ -36,18 +36,17 @@ def _y(ulp: float) -> float:
 
 
 def ulp_plot(points: Sequence[tuple[int, str, float]]) -> str:
-    """One dot per case: its place in the file, its largest ULP error on a logarithmic axis."""
+    """One dot per case: its place in the file, its mean ULP error on a logarithmic axis."""
     if not points:
         return ""
     last = max(index for index, _, _ in points) or 1
-    label = "largest ULP error of every case"
+    label = "mean ULP error of every case"
     lines = [f'<svg class="plot" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{label}">']
-    for value, name in ((0.01, "≤0.01"), (0.5, "0.5"), (1, "1"), (10, "10"), (100, "100"), (1e4, "≥10⁴")):
+    for value, name in ((0.01, "≤0.01"), (0.25, "¼"), (1, "1"), (10, "10"), (100, "100"), (1e3, "≥1000")):
         y = _y(value)
-        kind = "half" if value == 0.5 else "grid"
+        kind = "usual" if value == 0.25 else "grid"
         lines.append(f'<line class="{kind}" x1="{_LEFT}" x2="{_WIDTH - 4}" y1="{y}" y2="{y}"/>')
-        if value != 1:
-            lines.append(f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{name}</text>')
+        lines.append(f'<text x="{_LEFT - 6}" y="{y + 3}" text-anchor="end">{name}</text>')
     for index, outcome, ulp in points:
         x = _LEFT + 8 + (_WIDTH - _LEFT - 20) * index / last
         lines.append(f'<a href="#c{index}"><circle class="{outcome}" cx="{x:.1f}" cy="{_y(ulp)}" r="3.2"/></a>')

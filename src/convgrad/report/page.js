@@ -25,6 +25,9 @@
     return Math.abs(value) >= 0.001 && Math.abs(value) < 1e5 ? String(+value.toPrecision(4)) : value.toExponential(2);
   };
 
+  const long = (value) => typeof value !== "number" || value === 0 ? String(value)
+    : Math.abs(value) >= 0.001 && Math.abs(value) < 1e6 ? String(+value.toPrecision(8)) : value.toExponential(7);
+
   // ---- drawings of one result ----
   const histogram = (counts) => {
     const edges = constants.edges, n = edges.length, width = 300, height = 96, base = 76;
@@ -99,19 +102,19 @@
     box.append(judged, list);
     if (f.h.length) box.append(figure("elements by ULP error (logarithmic height)", histogram(f.h)));
     if (f.e) box.append(figure("where the errors sit", errorMap(f.e), make("div", { class: "legend" },
-      make("span", {}, "exact", make("span", { class: "heat-key" }), "1024 ULP"))));
+      make("span", {}, "exact", make("span", { class: "heat-key" }), "1024 ULP of the rms"))));
     if (f.t) box.append(figure("where they come from (root mean square)", ...anatomy(f.t)));
     if (f.w) {
       const worst = make("table", { class: "worst" });
       worst.append(make("tr", {}, ...["index", "result", "reference", "ULP"].map((t) => make("th", {}, t))));
-      for (const line of f.w) worst.append(make("tr", {}, ...line.map((v, i) => make("td", {}, i === 0 ? `[${v}]` : i === 3 ? said(v) : String(v)))));
+      for (const line of f.w) worst.append(make("tr", {}, ...line.map((v, i) => make("td", {}, i === 0 ? `[${v}]` : i === 3 ? said(v) : long(v)))));
       box.append(figure("furthest off", make("div", { class: "scroll" }, worst)));
     }
     return box;
   };
   const detail = (row) => {
     const d = details[row.id.slice(1)];
-    const td = make("td", { colspan: 7 });
+    const td = make("td", { colspan: 8 });
     if (!d) { td.append(make("p", { class: "note" }, "The details of this case did not fit this page.")); return td; }
     if (d.m || d.a) {
       const rule = d.r ? `rule ${d.r}, status ${d.s}` : "";

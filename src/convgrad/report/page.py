@@ -62,7 +62,7 @@ def page(title: str, head: Record, records: Iterable[Record]) -> str:
         notes.append(f"{total - len(shown)} passing cases are not listed here; the CSV table has them all.")
     if left_out:
         notes.append(f"{left_out} passing cases are listed without their details, to keep this page small.")
-    points = [(r["index"], r["outcome"], worst(r, "max_ulp")) for r in shown if r["results"]]
+    points = [(r["index"], r["outcome"], worst(r, "mean_ulp")) for r in shown if r["results"]]
     return Template((_HERE / "page.html").read_text("utf-8")).substitute(
         title=escape(title), style=(_HERE / "page.css").read_text("utf-8"),
         script=(_HERE / "page.js").read_text("utf-8"),
@@ -120,6 +120,11 @@ def worst(record: Record, metric: str) -> float:
     return max((float(f["metrics"][metric]) for f in record["results"]), default=0.0)
 
 
+def share(value: float) -> str:
+    """A share in percent; a small one is not rounded away."""
+    return "0" if value == 0 else f"{100 * value:.2g} %"
+
+
 def _time(seconds: float | None) -> str:
     if seconds is None:
         return "–"
@@ -131,7 +136,7 @@ def _time(seconds: float | None) -> str:
 
 def _row(r: Record) -> str:
     judged = bool(r["results"])
-    ulp, mare = worst(r, "max_ulp"), worst(r, "mare")
+    ulp, over, mare = (worst(r, name) for name in ("mean_ulp", "over_one_ulp", "mare"))
     seconds, theirs = r.get("seconds"), r.get("pytorch_seconds")
     ratio = theirs / seconds if theirs and seconds else None
     dtype = r["results"][0]["dtype"] if judged else ""
@@ -141,11 +146,13 @@ def _row(r: Record) -> str:
         f'<td class="n"><button class="open" aria-expanded="false">{escape(r["name"])}</button></td>',
         f'<td class="l"><code>{escape(r["line"])}</code></td>',
         f'<td class="num">{f"{ulp:.3g}" if judged else "–"}</td>',
+        f'<td class="num">{share(over) if judged else "–"}</td>',
         f'<td class="num">{f"{mare:.1e}" if judged else "–"}</td>',
         f'<td class="num">{_time(seconds)}</td>',
         f'<td class="num">{f"{ratio:.2f}" if ratio else "–"}</td>',
     )
-    numbers = (("u", ulp if judged else -1), ("m", mare if judged else -1), ("t", seconds or -1), ("r", ratio or -1))
+    found = {"u": ulp, "v": over, "m": mare} if judged else dict.fromkeys("uvm", -1.0)
+    numbers = (*found.items(), ("t", seconds or -1), ("r", ratio or -1))
     # JavaScript reads 1e999 as infinity.
     keys = " ".join(f'data-{key}="{value:.5g}"'.replace('"inf"', '"1e999"') for key, value in numbers)
     return (

@@ -241,7 +241,7 @@ def _write_files(arguments: argparse.Namespace, path: Path) -> None:
     if arguments.html is not None:
         from convgrad.report.page import write_page
 
-        write_page(arguments.html, str(arguments.cases), *_head_and_records(path))
+        write_page(arguments.html, Path(arguments.cases).name or "cases", *_head_and_records(path))
         print(f"report: {arguments.html}", file=sys.stderr)
 
 

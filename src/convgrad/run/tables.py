@@ -98,24 +98,22 @@ def _cell_text(text: str) -> str:
 
 def summary_table(records: Sequence[Record]) -> str:
     """A line per case for people: outcome, name, how far off, how fast."""
-    head = ("", "case", "line", "max ULP", "MARE", "time", "")
+    head = ("", "case", "line", "mean ULP", ">1 ULP", "MARE", "time", "")
     body = []
     for r in records:
-        worst = max((_number(f["metrics"]["max_ulp"]) for f in r["results"]), default=None)
-        mare = max((_number(f["metrics"]["mare"]) for f in r["results"]), default=None)
+        # The worst of the gradients; infinities and NaN are words in JSON, which float() reads.
+        mean, over, mare = (
+            max((float(f["metrics"][name]) for f in r["results"]), default=None)
+            for name in ("mean_ulp", "over_one_ulp", "mare")
+        )
         said = "" if r["outcome"] == "pass" else r["message"]
         body.append((
-            r["outcome"], shortened(r["name"], 28), shortened(r["line"], 74), "–" if worst is None else f"{worst:.3g}",
-            "–" if mare is None else f"{mare:.1e}",
+            r["outcome"], shortened(r["name"], 28), shortened(r["line"], 74), "–" if mean is None else f"{mean:.3g}",
+            "–" if over is None else f"{100 * over:.2g} %", "–" if mare is None else f"{mare:.1e}",
             "–" if r.get("seconds") is None else f"{1000 * r['seconds']:.1f} ms", shortened(said, 90),
         ))
-    text = terminal.table(head, body, right=(3, 4, 5))
+    text = terminal.table(head, body, right=(3, 4, 5, 6))
     return "\n".join(_coloured(line) for line in text.splitlines())
-
-
-def _number(value: Any) -> float:
-    """A metric of a record; infinities and NaN are words in JSON."""
-    return float(value)
 
 
 def shortened(text: str, most: int) -> str:

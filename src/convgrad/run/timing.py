@@ -10,9 +10,11 @@ from convgrad.arrays import AnyArray
 from convgrad.compare.runs import Operands
 from convgrad.request import Operator, Request, pad_pairs
 
+REPEATS = 3
+
 
 def pytorch_seconds(request: Request, tensors: Operands, threads: int) -> float | None:
-    """Seconds of `convolution_backward`; `None` where PyTorch is not here or does not know the case."""
+    """Seconds of `convolution_backward`, the best of a few; `None` where PyTorch is not here or cannot do the case."""
     if request.forward or request.operator is Operator.TBC or tensors.grad_output is None:
         return None
     if not _symmetric(request):
@@ -27,13 +29,16 @@ def pytorch_seconds(request: Request, tensors: Operands, threads: int) -> float 
         g, x, w = (_torch_tensor(torch, a, s.dtype) for a, s in (
             (tensors.grad_output, request.grad_output), (tensors.input, request.input),
             (tensors.weight, request.weight)) if s is not None)
-        start = time.perf_counter()
-        torch.ops.aten.convolution_backward(
-            g, x, w, list(request.bias_sizes or ()), list(request.stride or ()), list(_pads(request)),
-            list(request.dilation or ()), request.transposed, list(request.output_padding or ()), request.groups,
-            list(request.output_mask or ()),
-        )
-        return time.perf_counter() - start
+        taken = []
+        for _ in range(1 + REPEATS):
+            start = time.perf_counter()
+            torch.ops.aten.convolution_backward(
+                g, x, w, list(request.bias_sizes or ()), list(request.stride or ()), list(_pads(request)),
+                list(request.dilation or ()), request.transposed, list(request.output_padding or ()), request.groups,
+                list(request.output_mask or ()),
+            )
+            taken.append(time.perf_counter() - start)
+        return min(taken[1:])  # the first one warms up
     except RuntimeError:
         return None
     finally:
