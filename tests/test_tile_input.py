@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import ml_dtypes
@@ -188,6 +191,42 @@ def test_one_rounding_from_a_float32_sum():
             size = max(2.0**-14, np.abs(exact).max())
             unit = float(ml_dtypes.finfo(dtype).eps) * 0.5
             assert np.all(np.abs(got.astype(np.float64) - exact) <= unit * np.abs(exact) + 1e-5 * size)
+
+
+def test_fast_and_staged_modes_give_the_same_bits():
+    """Random half data: both modes add in the stated order, so they agree to the last bit of L0C."""
+    rng = np.random.default_rng(6)
+    for seed in range(12):
+        problem = random_problem(seed)
+        go, wt = (
+            rng.standard_normal(shape).astype(np.float16) for shape in (problem.output_shape, problem.weight_shape)
+        )
+        arguments = {"input_shape": problem.input_shape, "cores": problem.cores, **problem.attributes()}
+        fast, staged = (simulate(go, wt, staged=staged, **arguments).grad_input for staged in (False, True))
+        assert fast.tobytes() == staged.tobytes(), problem
+
+
+THREADS_PROGRAM = """
+import hashlib, numpy as np
+from convgrad.ascendc import Golden, simulate, simulate_filter
+rng = np.random.default_rng(0)
+shapes = (1, 130, 2, 17, 40), (130, 50, 2, 3, 3), (1, 50, 3, 17, 40)
+go, wt, x = (rng.standard_normal(shape).astype(np.float16) for shape in shapes)
+sim = simulate(go, wt, input_shape=x.shape, padding=(0, 0, 1, 1, 1, 1), cores=3)
+bits = b"".join(tile.values.tobytes() for tile in Golden(sim).tiles())
+filtered = simulate_filter(x, go, weight_shape=wt.shape, padding=(0, 0, 1, 1, 1, 1), cores=3)
+print(hashlib.sha256(bits + filtered.grad_weight.tobytes()).hexdigest())
+"""
+
+
+def test_the_same_bits_for_any_number_of_threads():
+    """float32 tiles of both kernels have the same bits with one and with two threads in the matrix library."""
+    told = [
+        subprocess.run([sys.executable, "-c", THREADS_PROGRAM], capture_output=True, text=True, check=True,
+                       env={**os.environ, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}).stdout
+        for threads in ("1", "2")
+    ]  # fmt: skip
+    assert told[0] == told[1] and len(told[0].strip()) == 64
 
 
 def test_overflow_is_infinity_or_saturates_on_request():

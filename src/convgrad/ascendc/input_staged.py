@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .cube import multiply_in_chunks
 from .global_tensor import GlobalTensor
 from .input_checks import a1_bytes, b1_bytes
 from .input_math import Matrix, expanded_block, gather_positions, weight_elements, weight_matrix
@@ -51,8 +52,7 @@ class StagedCube:
     ) -> Matrix:
         """One tile in float32: window planes ascending, chunks of baseK ascending, loads every stepKa and stepKb."""
         rows16 = ceil_div(tile.m_length, 16) * 16
-        l0c = np.zeros((tile.m_length, tile.n_length), np.float32)
-        first_product = True
+        l0c: Matrix | None = None
         for kd, plane in taps:
             a1 = b1 = np.empty((0, 0), np.float32)
             for chunk in range(shape.k.count):
@@ -65,14 +65,11 @@ class StagedCube:
                 l0a = np.ascontiguousarray(a1[:, a_start : a_start + k_length])
                 l0b = np.ascontiguousarray(b1[b_start : b_start + k_length])
                 assert l0a.shape == (tile.m_length, k_length) and l0b.shape == (k_length, tile.n_length)
-                if first_product:
-                    np.matmul(l0a, l0b, out=l0c)
-                else:
-                    l0c += l0a @ l0b
-                first_product = False
+                l0c = multiply_in_chunks(l0a, l0b, t.baseK, l0c)
                 self.counters.a1_to_l0a += rows16 * k_length * t.element_bytes
                 self.counters.b1_to_l0b += tile.n_length * k_length * t.element_bytes
                 self.counters.multiply_adds += rows16 * tile.n_length * k_length
+        assert l0c is not None
         return l0c
 
     def _load_a1(

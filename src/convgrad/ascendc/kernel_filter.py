@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .call_order import Context, Life, State
 from .conv_type import FILTER_OPERANDS, ConvType, check_operands
+from .cube import multiply_in_chunks
 from .errors import AddressError, CallOrderError, TileKernelError, TilingError
 from .filter_checks import check_filter_record
 from .filter_math import Matrix, grad_output_matrix, input_matrix
@@ -276,7 +277,7 @@ class Conv3DBackpropFilter:
                     length,
                     f"Iterate, {tile}, input under positions {k}...{k + length - 1}",
                 )
-            l0c[:whole_m] += a.T @ b
+            multiply_in_chunks(a.T, b, t.baseK, l0c[:whole_m])
         return l0c
 
     def _check_pointers(self, t: TConv3DDwTiling, output: GlobalTensor) -> None:

@@ -12,6 +12,7 @@ from convgrad.dtypes import Overflow
 
 from .call_order import Context, Life, State
 from .conv_type import DTYPE_NAMES, INPUT_OPERANDS, ConvFormat, ConvType, check_operands
+from .cube import multiply_in_chunks
 from .errors import AddressError, CallOrderError, TileKernelError, TilingError
 from .global_tensor import GlobalTensor
 from .input_checks import check_record, weights_stay
@@ -26,7 +27,7 @@ from .walk import SingleShape, Tile, make_tile, row_window, single_shape
 class Conv3DBackpropInput:
     """gradInput of a 3-D convolution, tile by tile.
 
-    staged      walk every baseK chunk through L1 and L0 (slow; counts loads) instead of one gather per window plane
+    staged      load every stepKa and stepKb chunks through L1 and L0 and count the loads, instead of gathering once
     saturate    clamp to the largest finite value before rounding to the stored dtype, instead of infinity
     report      take refusals of order and address one by one instead of raising the first (for checkers)
     dry         check and mark addresses, compute nothing
@@ -285,7 +286,7 @@ class Conv3DBackpropInput:
     def _compute(
         self, t: TConv3DBackpropInputTiling, shape: SingleShape, tile: Tile, taps: list[tuple[int, int]]
     ) -> Matrix:
-        """One tile in float32, window planes ascending; each is one product (staged: baseK chunks ascending)."""
+        """One tile in float32: window planes ascending, inside each one baseK of k after baseK."""
         assert self._grad_output is not None and self._weight is not None
         if self._cube is not None:
             return self._cube.compute(
@@ -305,8 +306,7 @@ class Conv3DBackpropInput:
                 f"Iterate, {tile}, gradOutput plane {plane}",
             )
             a = gather_positions(t, block, tile)
-            product = a @ self._weight_matrix(t, shape, tile, kd)
-            accumulator = product if accumulator is None else accumulator + product
+            accumulator = multiply_in_chunks(a, self._weight_matrix(t, shape, tile, kd), t.baseK, accumulator)
         assert accumulator is not None
         return accumulator
 
