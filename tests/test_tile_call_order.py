@@ -267,7 +267,7 @@ def with_pointer(bench, number, **moved):
     """A walk over a block with one pointer or the start row moved."""
     block, kernel = bench.blocks[number], bench.kernel
     kernel.Init(bench.t)
-    kernel.SetSingleShape(block.M, block.K, block.N)
+    kernel.SetSingleShape(block.M, moved.get("K", block.K), block.N)
     kernel.SetStartPosition(block.plane, block.ho_start + moved.get("row", 0))
     kernel.SetGradOutput(bench.grad_output[block.offset_a + moved.get("a", 0)])
     kernel.SetWeight(bench.weight[block.offset_b + moved.get("b", 0)])
@@ -299,12 +299,54 @@ def test_pointers_that_do_not_belong_together():
     cases = (
         ({"a": t.wo * 16}, "pointer.row"), ({"a": 16}, "pointer.row_start"), ({"c": 16}, "pointer.row_start"),
         ({"a": t.dout * t.cout1 * t.ho * t.wo * 16}, "pointer.batch"), ({"b": per_cin}, "pointer.cin_block"),
-        ({"b": 256}, "pointer.cout_block"), ({"b": 16}, "pointer.weight_block"), ({"c": t.wi * 16}, "start.row"),
+        ({"b": 256}, "pointer.cout_range"),
+        ({"b": 256, "K": t.dk * t.k_of_block}, "pointer.cout_block"), ({"b": 16}, "pointer.weight_block"), ({"c": t.wi * 16}, "start.row"),
     )  # fmt: skip
     for moved, rule in cases:
         with pytest.raises(AddressError) as caught:
             with_pointer(Bench(), 0, **moved)
         assert caught.value.rule == rule, moved
+
+
+def test_a_single_shape_may_not_leave_its_plane_or_channels():
+    """Positions past the plane, or channel blocks past the last, raise even where memory goes on: the next block."""
+    t = Bench().t
+    k_all = t.dk * t.cout1 * t.k_of_block
+    cases = (
+        ({"M": t.hi * t.wi, "row": 5}, "pointer.plane_range"), ({"N": 40, "cin": 1}, "pointer.cin_range"),
+        ({"cout": 1}, "pointer.cout_range"),
+    )  # fmt: skip
+    for change, rule in cases:
+        bench = Bench()
+        kernel, row = bench.kernel, change.get("row", 0)
+        kernel.Init(t)
+        kernel.SetSingleShape(change.get("M", t.wi), k_all, change.get("N", 16))
+        kernel.SetStartPosition(1, row - t.backpropPadUp)
+        kernel.SetGradOutput(bench.grad_output[(change.get("cout", 0) * t.ho + max(0, row - 1)) * t.wo * 16])
+        kernel.SetWeight(bench.weight[change.get("cin", 0) * t.window_area * t.weight_cout * 16])
+        with pytest.raises(AddressError) as caught:
+            while kernel.Iterate():
+                kernel.GetTensorC(bench.grad_input[(change.get("cin", 0) * t.hi + row) * t.wi * 16])
+        assert caught.value.rule == rule
+
+
+def test_a_single_shape_may_end_inside_a_row():
+    """M need not be whole rows: just its positions are written, and they are right."""
+    bench = Bench()
+    t, whole = bench.t, planned_problem().grad_input_gm
+    bench.grad_input.memory.data[...] = np.nan
+    kernel = bench.kernel
+    kernel.Init(t)
+    kernel.SetSingleShape(2 * t.wi + 3, t.dk * t.cout1 * t.k_of_block, 16)
+    kernel.SetStartPosition(0, 4 - t.backpropPadUp)
+    kernel.SetGradOutput(bench.grad_output[(4 - t.backpropPadUp) * t.wo * 16])
+    kernel.SetWeight(bench.weight)
+    while kernel.Iterate():
+        kernel.GetTensorC(bench.grad_input[4 * t.wi * 16])
+    kernel.End()
+    written = np.flatnonzero(~np.isnan(bench.grad_input.memory.data))
+    assert written.tolist() == list(range(4 * t.wi * 16, 4 * t.wi * 16 + (2 * t.wi + 3) * 16))
+    assert np.array_equal(bench.grad_input.memory.data[written], whole[written])
 
 
 def test_a_pointer_may_not_move_within_a_walk():

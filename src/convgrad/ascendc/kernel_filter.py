@@ -282,6 +282,7 @@ class Conv3DBackpropFilter:
 
     def _check_pointers(self, t: TConv3DDwTiling, output: GlobalTensor) -> None:
         """Once per walk: do the three pointers belong together; then: has the output pointer moved."""
+        assert self._shape is not None
         assert self._input is not None and self._grad_output is not None and self._ho_start is not None
         mistakes: list[Mistake] = []
         if self._output_offset is None:
@@ -292,8 +293,9 @@ class Conv3DBackpropFilter:
                 t.grad_weight_size,
             ):
                 mistakes = filter_mistakes(
-                    t, self._grad_output.offset, self._input.offset, output.offset, self._ho_start
-                )
+                    t, self._grad_output.offset, self._input.offset, output.offset, self._ho_start,
+                    self._shape.m.total, self._shape.n.total,
+                )  # fmt: skip
         elif output.offset != self._output_offset:
             mistakes = [
                 Mistake(

@@ -135,7 +135,7 @@ class Conv3DBackpropInput:
         shape = self._require_setters()
         t = self._require_tiling()
         if self.ctx.isFirstIter_:
-            self._begin_walk()
+            self._begin_walk(shape)
         elif not self._advance(t, shape):
             self._life.move(State.FINISHED)
             self._tile = None
@@ -250,7 +250,7 @@ class Conv3DBackpropInput:
             raise CallOrderError(f"Iterate: {', '.join(missing)} must be called first", "order.missing_setter")
         return self._shape
 
-    def _begin_walk(self) -> None:
+    def _begin_walk(self, shape: SingleShape) -> None:
         """First Iterate of a walk: indices, plane and row from the setters; kept weights are loaded anew."""
         assert self._start is not None and self._grad_output is not None and self._weight is not None
         t = self._require_tiling()
@@ -262,9 +262,9 @@ class Conv3DBackpropInput:
         if self._cube is not None:
             self._cube.begin_walk()
         if self._grad_output.size == t.grad_output_size:
-            self._refuse_mistakes(grad_output_mistakes(t, self._grad_output.offset, self._row_start))
+            self._refuse_mistakes(grad_output_mistakes(t, self._grad_output.offset, self._row_start, shape))
         if self._weight.size == t.weight_size:
-            self._refuse_mistakes(weight_mistakes(t, self._weight.offset))
+            self._refuse_mistakes(weight_mistakes(t, self._weight.offset, shape))
 
     def _advance(self, t: TConv3DBackpropInputTiling, shape: SingleShape) -> bool:
         """Move to the next tile, then to the next plane; False past the one plane of a single shape."""
@@ -322,12 +322,12 @@ class Conv3DBackpropInput:
         return known[1]
 
     def _check_output_pointer(self, output: GlobalTensor) -> None:
-        assert self._tile is not None
+        assert self._tile is not None and self._shape is not None
         if self._grad_input_offset is None:
             self._grad_input_offset = output.offset
             t = self._require_tiling()
             if self.types[3].format is ConvFormat.NDC1HWC0 and output.size == t.grad_input_size:
-                mistakes = grad_input_mistakes(t, output.offset, self._tile.plane, self._row_start)
+                mistakes = grad_input_mistakes(t, output.offset, self._tile.plane, self._row_start, self._shape)
                 if (
                     not mistakes
                     and self._grad_output is not None

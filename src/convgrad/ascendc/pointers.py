@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from .filter_record import TConv3DDwTiling
 from .input_record import TConv3DBackpropInputTiling, ceil_div
+from .walk import SingleShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,17 @@ def place_in_ndc1hwc0(offset: int, planes: int, blocks: int, rows: int, row_size
     return Place(batch, plane, block, row, rest)
 
 
-def grad_output_mistakes(t: TConv3DBackpropInputTiling, offset: int, ho_start: int) -> list[Mistake]:
+def past_the_end(rule: str, what: str, first: int, count: int, most: int) -> list[Mistake]:
+    """A single shape that starts inside an axis and ends beyond it: it would touch the next block or plane."""
+    if first + count <= most:
+        return []
+    found = f"the single shape has {count} {what} from {first} on, the tensor {most}"
+    return [Mistake(rule, found, "start earlier, or give SetSingleShape what is left")]
+
+
+def grad_output_mistakes(
+    t: TConv3DBackpropInputTiling, offset: int, ho_start: int, shape: SingleShape
+) -> list[Mistake]:
     """What is wrong with the gradOutput pointer of a walk that starts at expanded row `ho_start`."""
     place = place_in_ndc1hwc0(offset, t.dout, t.cout1, t.ho, t.wo * t.c0)
     expected_row = max(0, ceil_div(ho_start, t.strideH))
@@ -75,10 +86,10 @@ def grad_output_mistakes(t: TConv3DBackpropInputTiling, offset: int, ho_start: i
                 f"hoStart {ho_start} needs row max(0, ceil(hoStart / strideH)) = {expected_row}",
             )
         ]
-    return []
+    return past_the_end("pointer.cout_range", "cout blocks of gradOutput", place.block, shape.cout1, t.cout1)
 
 
-def weight_mistakes(t: TConv3DBackpropInputTiling, offset: int) -> list[Mistake]:
+def weight_mistakes(t: TConv3DBackpropInputTiling, offset: int, shape: SingleShape) -> list[Mistake]:
     """What is wrong with the weight pointer."""
     per_cin = t.window_area * t.weight_cout * t.c0
     cin_blocks, rest = divmod(offset, per_cin)
@@ -98,7 +109,10 @@ def weight_mistakes(t: TConv3DBackpropInputTiling, offset: int) -> list[Mistake]
                 f"start at a cin block: a multiple of hk * wk * N1 * 16 * c0 = {per_cin}",
             )
         ]
-    return []
+    cout_block, cout_blocks = rest // (16 * t.c0), t.weight_cout // 16
+    return past_the_end("pointer.cin_range", "cin blocks of weight", cin_blocks, shape.n.total // t.c0, t.cin1) or (
+        past_the_end("pointer.cout_range", "cout blocks of weight", cout_block, shape.cout1, cout_blocks)
+    )
 
 
 def start_row_mistakes(t: TConv3DBackpropInputTiling, first_row: int, ho_start: int) -> list[Mistake]:
@@ -119,7 +133,9 @@ def start_row_mistakes(t: TConv3DBackpropInputTiling, first_row: int, ho_start: 
     ]
 
 
-def grad_input_mistakes(t: TConv3DBackpropInputTiling, offset: int, plane: int, ho_start: int) -> list[Mistake]:
+def grad_input_mistakes(
+    t: TConv3DBackpropInputTiling, offset: int, plane: int, ho_start: int, shape: SingleShape
+) -> list[Mistake]:
     """What is wrong with the gradInput pointer of a walk over `plane` that starts at expanded row `ho_start`."""
     place = place_in_ndc1hwc0(offset, t.di, t.cin1, t.hi, t.wi * t.c0)
     if place.plane:
@@ -139,7 +155,11 @@ def grad_input_mistakes(t: TConv3DBackpropInputTiling, offset: int, plane: int, 
                 f"start at a row: a multiple of wi * c0 = {t.wi * t.c0}",
             )
         ]
-    return start_row_mistakes(t, place.row, ho_start)
+    return (
+        start_row_mistakes(t, place.row, ho_start)
+        or past_the_end("pointer.plane_range", "positions of gradInput", place.row * t.wi, shape.m.total, t.hi * t.wi)
+        or past_the_end("pointer.cin_range", "cin blocks of gradInput", place.block, shape.n.total // t.c0, t.cin1)
+    )
 
 
 def pairing_mistakes(t: TConv3DBackpropInputTiling, grad_output: int, weight: int, grad_input: int) -> list[Mistake]:
@@ -176,7 +196,9 @@ def pairing_mistakes(t: TConv3DBackpropInputTiling, grad_output: int, weight: in
     return found
 
 
-def filter_mistakes(t: TConv3DDwTiling, grad_output: int, input: int, grad_weight: int, ho_start: int) -> list[Mistake]:
+def filter_mistakes(
+    t: TConv3DDwTiling, grad_output: int, input: int, grad_weight: int, ho_start: int, m_total: int, n_total: int
+) -> list[Mistake]:
     """What is wrong with the pointers of Conv3DBackpropFilter; here depth and batch are the caller's."""
     a = place_in_ndc1hwc0(grad_output, t.dout, t.cout1, t.ho, t.wo * t.c0)
     b = place_in_ndc1hwc0(input, t.di, t.cin1G, t.hi, t.wi * t.c0)
@@ -204,4 +226,10 @@ def filter_mistakes(t: TConv3DDwTiling, grad_output: int, input: int, grad_weigh
          f"gradOutput stands at channel {a.block * t.c0}, gradWeight at {rest // t.c0}",
          "use the same first channel in both offsets"),
     ]  # fmt: skip
-    return [Mistake(rule, found, advice) for broken, rule, found, advice in rows if broken][:1]
+    broken = [Mistake(rule, found, advice) for broken, rule, found, advice in rows if broken][:1]
+    cin_blocks = n_total // (t.window_area * t.c0)
+    return (
+        broken
+        or past_the_end("pointer.cin_range", "cin blocks of the input", b.block, cin_blocks, t.cin1G)
+        or past_the_end("pointer.cout_range", "channels of gradWeight", a.block * t.c0, m_total, t.weight_cout)
+    )
