@@ -79,13 +79,12 @@ _formats = (
            source="S1, parameter table, format column")
       for t in ("grad_output", "input", "weight", "grad_input", "grad_weight")),
     *(row for t in ("bias", "grad_bias") for row in (
-        Rule(f"tbc.{t}.format", Stage.FORMAT, f"{t}.format", OneOf(("ND", "NCL")), products=VENDOR_AND_CPU,
+        Rule(f"tbc.{t}.format", Stage.FORMAT, f"{t}.format", OneOf(("ND", "NCL")), products=TBC_VENDOR,
              conformance=DOCUMENT, source="S1, parameter table, format column", conflict="T7",
              note="UD and the runtime: ND only"),
         Rule(f"tbc.{t}.format.host", Stage.FORMAT, f"{t}.format", OneOf(("ND",)), products=TBC_VENDOR,
              conformance=RUNTIME, source="host, format check", conflict="T7"),
-        Rule(f"tbc.{t}.format.cpu", Stage.FORMAT, f"{t}.format", OneOf(("ND", "NCL")), products=CPU,
-             conformance=RUNTIME, source="here"),
+        Rule(f"tbc.{t}.format.cpu", Stage.FORMAT, f"{t}.format", OneOf(("ND", "NCL")), products=CPU, source="here"),
     )),
 )  # fmt: skip
 
@@ -109,9 +108,9 @@ _shapes = (
          note="S0 says the first size of weight; the error table the third"),
     Rule("tbc.pad", Stage.SHAPE, "pad", Between(0, 255), products=TBC_VENDOR, conformance=DOCUMENT,
          source="S1, pad; error table, 161002", conflict="T6", note="UD allows 2147483647"),
-    Rule("tbc.pad.negative", Stage.SHAPE, "pad", Between(0), products=(*CPU, *A2_A3, "910"), conformance=RUNTIME,
+    Rule("tbc.pad.negative", Stage.SHAPE, "pad", Between(0), products=(*A2_A3, "910"), conformance=RUNTIME,
          source="host, shape check", conflict="T6"),
-    Rule("tbc.pad.cpu", Stage.SHAPE, "pad", Between(0), products=CPU, conformance=DOCUMENT, source="here"),
+    Rule("tbc.pad.cpu", Stage.SHAPE, "pad", Between(0), products=CPU, source="here"),
     Rule("tbc.pad.950", Stage.SHAPE, "pad", Between(0, 2147483647), products=("950",), conformance=RUNTIME,
          source="UD, pad", conflict="T6"),
     Rule("tbc.length", Stage.SHAPE, "tbc.length", Between(0), products=VENDOR_AND_CPU,
