@@ -187,17 +187,33 @@ bool small_or_double(const cg_problem& p, int contraction) {
     return uses_double(p, contraction) || multiplications(p) < 4096;
 }
 bool never(const cg_problem&, int) { return false; }
+bool single_precision_gather(const cg_problem& p, int contraction) {
+    return !uses_double(p, contraction) && contraction != TO_WEIGHT;
+}
+bool depthwise(const cg_problem& p, int contraction) { return is_depthwise(p) && !uses_double(p, contraction); }
+bool depthwise_channels(const cg_problem& p, int contraction) {
+    const cg_tensor& from = contraction == TO_FINE ? p.coarse_operand : p.fine_operand;
+    const cg_tensor& to = contraction == TO_WEIGHT ? p.coarse_operand : result_of(p, contraction);
+    return depthwise(p, contraction) && from.stride[1] == 1 && to.stride[1] == 1 && channels_fit(p, contraction);
+}
+// With a single channel or a single column both strides may be 1: rows are as good.
+bool channels_apart(const cg_problem& p, int contraction) {
+    const cg_tensor& from = contraction == TO_FINE ? p.coarse_operand : p.fine_operand;
+    return p.groups >= 8 && from.stride[4] != 1;
+}
+bool reads_tile(const cg_problem& p, int contraction) { return reading_beats_packing(p, contraction == TO_FINE); }
 
 }  // namespace
 
 const PathRow path_table[PATHS] = {
     {"choose", "the first path below that prefers the problem", never, never},
     {"plain", "float64, fewer than 4096 multiplications, or inf and NaN next to padding", always, small_or_double},
-    {"depthwise channels", "one channel per group, channels side by side in memory", never, never},
-    {"depthwise rows", "one channel per group", never, never},
-    {"gemm direct", "float32 sums; chosen for the matrix product read straight from the tile", single_precision, never},
-    {"gemm packed", "float32 sums; the matrix product, packed unless reading the tile wastes less", single_precision,
-     always},
+    {"depthwise channels", "one channel per group, channels side by side in memory", depthwise_channels,
+     channels_apart},
+    {"depthwise rows", "one channel per group", depthwise, always},
+    {"gemm direct", "data gradients whose few channels or narrow halo let the matrix product read the tile itself",
+     single_precision_gather, reads_tile},
+    {"gemm packed", "everything else in float32: the matrix product over packed panels", single_precision, always},
 };
 
 double multiplications(const cg_problem& p) {

@@ -121,6 +121,7 @@ Gather make_gather(const cg_problem& p, bool to_fine);
 PassList list_passes(const cg_problem& p, bool to_fine, int path);
 bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassList& list, index_t number, int lanes,
                int threads, int path, GatherPass* pass);
+bool reading_beats_packing(const cg_problem& p, bool to_fine);
 AxisTaps group_taps(const AxisTaps& taps, index_t groups, index_t number);
 TileAxis tile_axis(const AxisTaps& taps, index_t scale);
 Blocks make_blocks(const index_t extent[4], index_t target, index_t column_multiple);
@@ -152,6 +153,31 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan);
 // ---- depthwise ------------------------------------------------------------------------------------------------
 
 bool is_depthwise(const cg_problem& p);
+
+struct DepthwiseWeightPlan {
+    AxisTaps taps[3];
+    index_t tap_groups[3], group_count, most_taps;
+    Blocks blocks;
+    index_t span[3], slots[3];
+    bool wide;  // vectors along the window's columns instead of along the pixels
+    index_t tile_floats, coarse_floats, sum_floats;
+    index_t partials;
+    size_t task_bytes, shared_bytes;
+};
+// Depthwise with channels side by side: blocks of pixels and of channels.
+struct ChannelPlan {
+    Blocks blocks;
+    bool copies;               // sources are converted into a buffer even where they could be read in place
+    index_t block;             // channels of a task, a multiple of 16
+    index_t channels_at_once;  // whose weights or sums are held together
+    index_t source_floats, line_floats, partials;
+    size_t task_bytes, shared_bytes;
+};
+void plan_channels(const cg_problem& p, int contraction, int threads, ChannelPlan* plan);
+bool channels_fit(const cg_problem& p, int contraction);
+AxisClass axis_class(const cg_problem& p, bool to_fine, int axis, index_t residue);
+
+void plan_depthwise_weight(const cg_problem& p, DepthwiseWeightPlan* plan);
 
 // ---- paths -----------------------------------------------------------------------------------------------------
 

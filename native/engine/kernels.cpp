@@ -17,6 +17,8 @@ namespace {
 #include "kernels_gather.h"
 #include "kernels_weight.h"
 #include "kernels_plain.h"
+#include "kernels_depthwise.h"
+#include "kernels_channels.h"
 
 static int run_gather(const cg_problem& p, bool to_fine, int path, int threads) {
     const Gather g = make_gather(p, to_fine);
@@ -42,7 +44,7 @@ static int run_gather(const cg_problem& p, bool to_fine, int path, int threads) 
         GatherPass pass;
         plan_pass(g, p, to_fine, list, i, LANES, threads, path, &pass);
         if (pass.blocks.total == 0) continue;
-        const int status = run_pass(g, pass, threads);
+        const int status = path == PATH_DEPTHWISE_ROWS ? run_depthwise_pass(g, pass, threads) : run_pass(g, pass, threads);
         if (status != CG_OK) worst = status;
         if (status != CG_OK && status != STATUS_REDO_PLAIN) break;
     }
@@ -59,8 +61,14 @@ static int run_plain(const cg_problem& p, int contraction, int threads) {
 static int run(const cg_problem& p, int contraction, int path, int threads) {
     if (contraction == BIAS) return run_bias(p, threads);
     int status = STATUS_REDO_PLAIN;
-    if (path == PATH_GEMM_DIRECT || path == PATH_GEMM_PACKED)
-        status = contraction == TO_WEIGHT ? run_weight(p, threads) : run_gather(p, contraction == TO_FINE, path, threads);
+    if (path != PATH_PLAIN) {
+        if (path == PATH_DEPTHWISE_CHANNELS)
+            status = contraction == TO_WEIGHT ? run_channel_weight(p, threads)
+                                              : run_channel_gather(p, contraction == TO_FINE, threads);
+        else if (contraction != TO_WEIGHT) status = run_gather(p, contraction == TO_FINE, path, threads);
+        else if (path == PATH_DEPTHWISE_ROWS) status = run_depthwise_weight(p, threads);
+        else status = run_weight(p, threads);
+    }
     return status == STATUS_REDO_PLAIN ? run_plain(p, contraction, threads) : status;
 }
 
@@ -72,6 +80,16 @@ static size_t workspace(const cg_problem& p, int contraction, int path, int thre
     if (path == PATH_PLAIN)
         return size_t(threads) * (contraction == TO_WEIGHT ? 2 * PLAIN_COLUMNS * 8
                                                            : plain_gather_bytes(p, contraction == TO_FINE, 8));
+    if (path == PATH_DEPTHWISE_CHANNELS) {
+        ChannelPlan plan;
+        plan_channels(p, contraction, threads, &plan);
+        return plan.shared_bytes + size_t(threads) * plan.task_bytes;
+    }
+    if (contraction == TO_WEIGHT && path == PATH_DEPTHWISE_ROWS) {
+        DepthwiseWeightPlan plan;
+        plan_depthwise_weight(p, &plan);
+        return plan.shared_bytes + size_t(threads) * plan.task_bytes;
+    }
     if (contraction == TO_WEIGHT) {
         WeightPlan plan;
         plan_weight(p, LANES, threads, &plan);

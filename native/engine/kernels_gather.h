@@ -151,6 +151,23 @@ static INLINE void class_taps(const GatherPass& pass, const KBlock& k, int numbe
 
 static INLINE index_t tap_count(const AxisTaps taps[3]) { return taps[0].count * taps[1].count * taps[2].count; }
 
+// Where the tile of a K block begins: at the smallest offset of its taps, over all classes.
+static void place_tile(const GatherPass& pass, const Gather& g, const KBlock& k, Tile* t) {
+    for (int a = 0; a < 3; ++a) {
+        bool any = false;
+        t->axis[a] = TileAxis{g.source_step[a], 0, 0, 1, 0, 1};
+        for (int c = 0; c < pass.classes.per[a]; ++c) {
+            const AxisTaps& all = pass.classes.axis[a][c].taps;
+            const AxisTaps taps = pass.classes.count > 1 ? all : group_taps(all, pass.tap_groups[a], k.group[a]);
+            if (taps.count == 0) continue;
+            const TileAxis one = tile_axis(taps, g.source_step[a]);
+            if (any) t->axis[a].low = least(t->axis[a].low, one.low);
+            else t->axis[a] = one;
+            any = true;
+        }
+    }
+}
+
 // Floats per row of the packed weights before K block `number`.
 static index_t packed_before(const GatherRun& run, index_t number) {
     index_t before = 0;
@@ -208,10 +225,14 @@ static bool pack_weights(const GatherRun& run, index_t group, index_t begin, ind
     return finite;
 }
 
+static INLINE index_t interleaved_floats(const GatherPass& pass) {
+    return pass.classes.per[2] == 1 ? 64 : pass.blocks.per[2] * pass.blocks.per[3] * pass.classes.per[2] + 64;
+}
+
 // Writes the accumulators of one block: classes are put back in their places.
 static void write_block(const GatherRun& run, const Box& box, index_t group, index_t begin, index_t rows,
                         const float* c, index_t c_row, index_t c_class, const int* unit_column, index_t pitch,
-                        float* line) {
+                        float* plane) {
     const Gather& g = run.g;
     const Target& t = run.target;
     const index_t* st = t.tensor->stride;
@@ -252,20 +273,22 @@ static void write_block(const GatherRun& run, const Box& box, index_t group, ind
                 const index_t cells = box.end[3] - box.begin[3];
                 index_t total = 0;
                 for (int x = 0; x < s; ++x) total += most(0, least(box.end[3], set.axis[2][x].cells) - box.begin[3]);
-                for (index_t m = 0; m < rows; ++m)
+                for (index_t m = 0; m < rows; ++m) {
                     for (index_t r = 0; r < lines; ++r) {
                         const float* part = from + m * c_row + r * pitch;
+                        float* to = plane + r * cells * s;
                         index_t i = 0;
                         if (s == 2)
                             for (; i + 8 <= cells; i += 8) {
                                 const v8 a = load8(part + i), b = load8(part + c_class + i);
-                                store8(line + 2 * i, __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11));
-                                store8(line + 2 * i + 8, __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15));
+                                store8(to + 2 * i, __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11));
+                                store8(to + 2 * i + 8, __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15));
                             }
                         for (; i < cells; ++i)
-                            for (int x = 0; x < s; ++x) line[i * s + x] = part[x * c_class + i];
-                        t.rows(t, at + m * st[1] + r * row, 1, 0, total, st[4], line, 0);
+                            for (int x = 0; x < s; ++x) to[i * s + x] = part[x * c_class + i];
                     }
+                    t.rows(t, at + m * st[1], lines, row, total, st[4], plane, cells * s);
+                }
             }
 }
 
@@ -297,7 +320,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
     int* pixels = take.take<int>(4 * pass.columns + 64);
     Eight* eights = (Eight*)(pixels + pass.columns);
     int* unit_columns = take.take<int>(pass.blocks.per[0] * pass.blocks.per[1] * pass.blocks.per[2]);
-    float* line = take.take<float>(most(pass.blocks.per[3] * g.out_step[2], 1) + 64);
+    float* plane = take.take<float>(interleaved_floats(pass));
     float* local = pass.shared_weights ? nullptr : (float*)take.at;
 
     // Columns of the accumulators: pixels one after the other when packed; padded tile rows when direct.
@@ -329,19 +352,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
         if (described != kb / per_group || described_depth != depth) {
             described = kb / per_group;
             described_depth = depth;
-            for (int a = 0; a < 3; ++a) {
-                bool any = false;
-                for (int c = 0; c < pass.classes.per[a]; ++c) {
-                    const AxisTaps& all = pass.classes.axis[a][c].taps;
-                    const AxisTaps taps = pass.classes.count > 1 ? all : group_taps(all, pass.tap_groups[a], k.group[a]);
-                    if (taps.count == 0) continue;
-                    const TileAxis ta = tile_axis(taps, g.source_step[a]);
-                    if (!any) t.axis[a] = ta;
-                    else t.axis[a].low = least(t.axis[a].low, ta.low);
-                    any = true;
-                }
-                if (!any) t.axis[a] = TileAxis{g.source_step[a], 0, 0, 1, 0, 1};
-            }
+            place_tile(pass, g, k, &t);
             int* to = offsets;
             for (int c = 0; c < pass.classes.count; ++c) {
                 AxisTaps taps[3];
@@ -399,7 +410,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
     if (report.padded) raise_flag(&run.padding_met);
     if (!weights_finite) raise_flag(&run.weight_broken);
     write_block(run, box, group, chunk_begin + first_row, last_row - first_row, accumulators + first_row * columns,
-                columns, c_class, unit_columns, pass.direct ? t.pitch : cells, line);
+                columns, c_class, unit_columns, pass.direct ? t.pitch : cells, plane);
 }
 
 static int run_pass(const Gather& g, const GatherPass& pass, int threads) {

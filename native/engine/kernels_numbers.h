@@ -4,11 +4,12 @@
 // Sum of x*0 over what was read: zero until an inf or NaN passes, NaN from then on.
 struct FiniteCheck {
     v8 trace = v8{};
+    float single = 0;
     INLINE void see(v8 v) { trace = fma8(v, v8{}, trace); }
-    INLINE void see(float v) { trace[0] = trace[0] + v * 0.0f; }
+    INLINE void see(float v) { single += v * 0.0f; }
     INLINE bool broken() const {
         const i8 odd = trace != trace;
-        bool any = false;
+        bool any = single != single;
         for (int i = 0; i < 8; ++i) any |= odd[i] != 0;
         return any;
     }
@@ -103,9 +104,11 @@ static bool load_rows(const Source& s, index_t at, index_t rows, index_t row, in
                 continue;
             }
         } else if (column == 2) {
-            for (; c + 9 <= columns; c += 8) {  // 9: the second load may not pass the last element
-                const v8 low = from.eight(at + 2 * c), high = from.eight(at + 2 * c + 8);
-                const v8 v = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14);
+            // Sixteen neighbours from two loads that share one element, so as not to pass the last one.
+            for (; columns >= 8 && c < columns; c += 8) {
+                if (c + 8 > columns) c = columns - 8;
+                const v8 low = from.eight(at + 2 * c), high = from.eight(at + 2 * c + 7);
+                const v8 v = __builtin_shufflevector(low, high, 0, 2, 4, 6, 9, 11, 13, 15);
                 check.see(v);
                 store8(to + c, v);
             }
@@ -233,6 +236,10 @@ template <int KIND>
 static void store_rows(const Target& t, index_t at, index_t rows, index_t row, index_t columns, index_t column,
                        const float* from, index_t from_row) {
     const Storer<KIND> to = storer<KIND>(t);
+    if (rows > 1 && column == 1 && row == columns && from_row == columns) {  // one run
+        columns *= rows;
+        rows = 1;
+    }
     for (index_t r = 0; r < rows; ++r, at += row, from += from_row) {
         index_t c = 0;
         if (column == 1) {

@@ -17,6 +17,7 @@ template <class F> static int in_parallel(int threads, index_t tasks, size_t byt
 
 static INLINE index_t least(index_t a, index_t b) { return a < b ? a : b; }
 static INLINE index_t most(index_t a, index_t b) { return a > b ? a : b; }
+static INLINE index_t clamp(index_t v, index_t low, index_t high) { return most(low, least(v, high)); }
 static INLINE index_t ceil_div(index_t a, index_t b) { return (a + b - 1) / b; }
 static INLINE index_t floor_div(index_t a, index_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 static INLINE index_t modulo(index_t a, index_t b) { return a - floor_div(a, b) * b; }

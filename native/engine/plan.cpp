@@ -257,10 +257,7 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     choose_register_tile(g.rows, lanes, &pass->panel_rows, &pass->panel_vectors);
     const index_t panel = index_t(pass->panel_vectors) * lanes;
 
-    // A flattened direct panel also computes the padding columns between rows; packing costs about 6 row-equivalents.
-    Spread whole = axis_spread(set, 2, 1, g.source_step[2]);
-    const double waste = double(extent[3] + whole.span) / double(most(1, extent[3]));
-    pass->direct = path == PATH_GEMM_DIRECT || (path != PATH_GEMM_PACKED && waste * 1.02 < 1.0 + 6.0 / double(g.rows));
+    pass->direct = path == PATH_GEMM_DIRECT;
 
     // Nominal blocks (problem only) fix the tap groups and the K blocks.
     index_t taps_of_class = 1;
@@ -268,7 +265,7 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     const index_t k_guess = least(MOST_TAPS, most(1, REDUCTION_BLOCK / least(taps_of_class, MOST_TAPS)) *
                                                  least(taps_of_class, MOST_TAPS));
     const index_t k_block = least(k_guess, g.depth * least(taps_of_class, MOST_TAPS));
-    index_t target = pass->direct ? clamp(65536 / (least(g.rows, 256) * set.count), 256 / set.count, 1024)
+    index_t target = path == PATH_DEPTHWISE_ROWS ? 2048 : pass->direct ? clamp(65536 / (least(g.rows, 256) * set.count), 256 / set.count, 1024)
                                   : clamp(65536 / most(1, k_block), 96, 480);
     Spread spread[3];
     Blocks nominal = make_blocks(extent, target, 16);
@@ -292,6 +289,24 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     index_t depth = clamp(REDUCTION_BLOCK / most(1, pass->most_taps), 1, g.depth);
     depth = clamp(TILE_FLOATS / most(1, nominal_tile), 1, depth);
     pass->depth_block = ceil_div(g.depth, ceil_div(g.depth, depth));
+
+    if (path == PATH_DEPTHWISE_ROWS) {
+        // One channel at a time; tasks take as many as make them worth handing out.
+        pass->blocks = nominal;
+        pass->tile_channel = nominal_tile;
+        pass->columns = nominal.per[0] * nominal.per[1] * nominal.per[2] * round_up(nominal.per[3], 8);
+        pass->chunks = 1;
+        pass->chunk_rows = clamp(400000 / most(1, pass->columns * all_taps), 1, g.groups);
+        pass->row_splits = 1;
+        pass->shared_weights = true;
+        pass->chunks_at_once = clamp(SHARED_FLOATS / most(1, pass->reduction), 1, g.groups);
+        const index_t taps = most(1, pass->sum_taps);
+        pass->task_bytes = floats(pass->tile_channel + 64) + floats(pass->columns * set.count) + 3 * floats(taps) +
+                           floats(nominal.per[0] * nominal.per[1]) +
+                           floats(nominal.per[2] * nominal.per[3] * set.per[2] + 64);
+        pass->shared_bytes = floats(pass->chunks_at_once * pass->reduction);
+        return true;
+    }
 
     // Chunks of output channels whose weights are packed together. K x rows beyond the shared memory is packed by
     // each task for itself.
@@ -350,11 +365,20 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
                        floats(pass->depth_block * most(1, pass->sum_taps)) +                  // tap offsets
                        floats(4 * pass->columns + 64) +                                       // pixel offsets, vectors
                        floats(pass->blocks.per[0] * pass->blocks.per[1] * pass->blocks.per[2]) +
-                       floats(most(pass->blocks.per[3] * g.out_step[2], 1) + 64) +            // interleaved row
+                       floats(pass->blocks.per[2] * pass->blocks.per[3] * set.per[2] + 64) +  // interleaved plane
                        (pass->shared_weights ? 0 : floats(least(block_rows, pass->chunk_rows) * k_most));
     pass->shared_bytes = pass->shared_weights
         ? floats(pass->chunks_at_once * pass->chunk_rows * pass->reduction) : 0;
     return true;
+}
+
+// A direct panel runs over the padding columns between tile rows; packing costs about as much as six more rows.
+bool reading_beats_packing(const cg_problem& p, bool to_fine) {
+    const index_t rows = to_fine ? p.fine_channels : p.coarse_channels;
+    const index_t step = to_fine ? p.stride[2] : 1;
+    const index_t cells = ceil_div(to_fine ? p.fine[2] : p.coarse[2], step);
+    const index_t span = (p.window[2] - 1) * p.dilation[2] / p.stride[2];
+    return 1.02 * double(cells + span) / double(most(1, cells)) < 1.0 + 6.0 / double(most(1, rows));
 }
 
 void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) {
@@ -419,6 +443,85 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
                        floats(plan->most_taps * 2 + 64);
     plan->shared_bytes = plan->partials > 1
         ? floats(plan->partials * p.groups * plan->panels * panel * f * taps) : 0;
+}
+
+void plan_depthwise_weight(const cg_problem& p, DepthwiseWeightPlan* plan) {
+    ClassSet set;
+    set.count = 1;
+    for (int a = 0; a < 3; ++a) {
+        plan->taps[a] = coarse_taps(p, a);
+        set.per[a] = 1;
+        set.axis[a][0] = AxisClass{plan->taps[a], 0, p.coarse[a]};
+        plan->tap_groups[a] = 1;
+    }
+    plan->wide = p.window[2] >= 9 && p.dilation[1] == 1 && p.dilation[2] == 1 && p.stride[1] == 1 && p.stride[2] == 1;
+    const index_t extent[4] = {p.batch, p.coarse[0], p.coarse[1], p.coarse[2]};
+    plan->blocks = make_blocks(extent, 2048, 16);
+    Spread spread[3];
+    cut_window(set, p.stride, plan->blocks, TILE_FLOATS, 16384, plan->tap_groups, spread);
+    plan->group_count = plan->tap_groups[0] * plan->tap_groups[1] * plan->tap_groups[2];
+    plan->most_taps = spread[0].taps * spread[1].taps * spread[2].taps;
+    for (int a = 0; a < 3; ++a) {
+        plan->span[a] = spread[a].span;
+        plan->slots[a] = spread[a].slots;
+    }
+    plan->tile_floats = tile_floats(plan->blocks, spread);
+    plan->coarse_floats = (plan->blocks.per[2] + 6) * round_up(plan->blocks.per[3], 8);
+    plan->sum_floats = plan->wide ? spread[0].taps * (spread[1].taps + 3) * round_up(spread[2].taps, 32)
+                                  : plan->most_taps * 8;
+    const index_t windows = p.groups * plan->group_count;
+    // Few channels: runs of pixels are summed apart, as many as the problem (not the machine) gives.
+    plan->partials = windows >= 32 ? 1 : clamp(32 / windows, 1, least(plan->blocks.total, SHARED_FLOATS / (windows * plan->most_taps)));
+    plan->task_bytes = floats(plan->tile_floats + 128) + floats(plan->coarse_floats) + floats(plan->sum_floats) +
+                       floats(plan->most_taps) + floats(plan->most_taps + 16);
+    plan->shared_bytes = plan->partials > 1 ? floats(plan->partials * windows * plan->most_taps) : 0;
+}
+
+AxisClass axis_class(const cg_problem& p, bool to_fine, int axis, index_t residue) {
+    return to_fine ? fine_class(p, axis, residue) : AxisClass{coarse_taps(p, axis), 0, p.coarse[axis]};
+}
+
+void plan_channels(const cg_problem& p, int contraction, int threads, ChannelPlan* plan) {
+    const bool to_fine = contraction == TO_FINE;
+    const index_t taps = p.window[0] * p.window[1] * p.window[2];
+    index_t extent[4] = {p.batch, 0, 0, 0};
+    for (int a = 0; a < 3; ++a) extent[a + 1] = to_fine ? p.fine[a] : p.coarse[a];
+    // Few taps: float32 is read in place, all channels of a cell together. Many: a buffer without the cache-set
+    // collisions of the tensor's own pitch pays, and it should stay in L1.
+    plan->copies = taps > 12;
+    plan->block = clamp(round_up(p.groups, 16), 16, plan->copies ? 64 : 256);
+    // Gradients of the data may be cut as the threads like; the blocks of the weight sum are the problem's.
+    index_t target = 1024;
+    plan->blocks = make_blocks(extent, target, 16);
+    while (contraction != TO_WEIGHT && target > 64 &&
+           plan->blocks.total * ceil_div(p.groups, plan->block) < 4 * index_t(threads)) {
+        target /= 2;
+        plan->blocks = make_blocks(extent, target, 16);
+    }
+    index_t box = 1;
+    for (int a = 0; a < 3; ++a) {
+        const index_t reach = (p.window[a] - 1) * p.dilation[a], cells = plan->blocks.per[a + 1];
+        const index_t limit = to_fine ? p.coarse[a] : p.fine[a];
+        box *= least(limit, to_fine ? (cells - 1 + reach) / p.stride[a] + 2 : (cells - 1) * p.stride[a] + 1 + reach);
+    }
+    plan->source_floats = box * plan->block;
+    plan->line_floats = contraction == TO_WEIGHT ? target * plan->block : plan->blocks.per[3] * plan->block;
+    const index_t room = SHARED_FLOATS / taps;
+    plan->partials = contraction == TO_WEIGHT
+        ? clamp(least(8, plan->blocks.total / 2), 1, most(1, room / least(room, round_up(p.groups, 16)))) : 1;
+    plan->channels_at_once = least(round_up(p.groups, plan->block), most(16, room / plan->partials / plan->block * plan->block));
+    plan->block = least(plan->block, plan->channels_at_once);
+    plan->task_bytes = floats(plan->source_floats) + floats(plan->line_floats) +
+                       floats(p.window[0] * p.window[1] * 4);
+    plan->shared_bytes = floats(plan->partials * plan->channels_at_once * taps);
+}
+
+bool channels_fit(const cg_problem& p, int contraction) {
+    const index_t taps = p.window[0] * p.window[1] * p.window[2];
+    if (taps > SHARED_FLOATS / 64 || (contraction == TO_FINE && p.stride[2] > 64)) return false;
+    ChannelPlan plan;
+    plan_channels(p, contraction, 1, &plan);
+    return plan.source_floats <= 4 * ACCUMULATOR_FLOATS;
 }
 
 }  // namespace cg

@@ -1,0 +1,368 @@
+// Depthwise with channels side by side in memory: eight channels per vector, no padding anywhere. Only tied cells are
+// read, so nothing special happens to an inf or NaN.
+#pragma once
+
+// Eight channels of a source box. Float32 is read where it lies; anything else is converted into a buffer first.
+struct ChannelView {
+    const float* base;  // of cell (0, 0, 0), which may lie outside the buffer
+    index_t depth, row, cell;
+};
+
+struct SourceBox {
+    index_t begin[3], end[3];
+};
+
+static bool reads_in_place(const Source& s, const ChannelPlan& plan, index_t channels) {
+    return s.kind == LOAD_F32 && channels % 8 == 0 && !plan.copies;
+}
+
+static ChannelView view_channels(const Source& s, bool in_place, index_t n, index_t channel, index_t channels,
+                                 index_t block, const SourceBox& box, float* buffer) {
+    const index_t* st = s.tensor->stride;
+    const index_t at = n * st[0] + channel;
+    if (in_place) return ChannelView{(const float*)s.tensor->data + at, st[2], st[3], st[4]};
+    const index_t cells = box.end[2] - box.begin[2], rows = box.end[1] - box.begin[1];
+    ChannelView v{buffer, rows * cells * block, cells * block, block};
+    for (index_t z = box.begin[0]; z < box.end[0]; ++z)
+        for (index_t y = box.begin[1]; y < box.end[1]; ++y)
+            s.rows(s, at + z * st[2] + y * st[3] + box.begin[2] * st[4], cells, st[4], channels, 1,
+                   buffer + (z - box.begin[0]) * v.depth + (y - box.begin[1]) * v.row, block);
+    v.base -= box.begin[0] * v.depth + box.begin[1] * v.row + box.begin[2] * v.cell;
+    return v;
+}
+
+// ---- data gradients --------------------------------------------------------------------------------------------
+
+struct TiedRow {  // a source row and the weight row that meets it
+    const float* source;
+    const float* weight;
+};
+
+// CELLS neighbouring cells of a class and 8*V channels: taps [first, last) of every tied row.
+template <int CELLS, int V>
+static INLINE void channel_cells(const TiedRow* rows, index_t row_count, index_t first, index_t last, index_t source,
+                                 index_t tap_source, index_t cell_source, index_t weight, index_t tap_weight,
+                                 float* out, index_t out_cell) {
+    v8 acc[CELLS][V];
+    UNROLL for (int i = 0; i < CELLS; ++i)
+        UNROLL for (int j = 0; j < V; ++j) acc[i][j] = v8{};
+    for (index_t r = 0; r < row_count; ++r) {
+        const float* x = rows[r].source + source + first * tap_source;
+        const float* w = rows[r].weight + weight + first * tap_weight;
+        for (index_t t = first; t < last; ++t, x += tap_source, w += tap_weight) {
+            v8 a[V];
+            UNROLL for (int j = 0; j < V; ++j) a[j] = load8(w + 8 * j);
+            UNROLL for (int i = 0; i < CELLS; ++i)
+                UNROLL for (int j = 0; j < V; ++j)
+                    acc[i][j] = fma8(a[j], load8(x + i * cell_source + 8 * j), acc[i][j]);
+        }
+    }
+    UNROLL for (int i = 0; i < CELLS; ++i)
+        UNROLL for (int j = 0; j < V; ++j) store8(out + i * out_cell + 8 * j, acc[i][j]);
+}
+
+// A line of cells of one class. All channels of a cell before the next cell: with a power of two of channels the cells
+// of one channel share a handful of cache sets.
+static void channel_line(const AxisClass& c, index_t source_extent, index_t source_step, const TiedRow* rows,
+                         index_t row_count, index_t cell_begin, index_t cell_end, index_t channels,
+                         const ChannelView& v, index_t weight_pitch, float* out, index_t out_cell) {
+    const index_t tap_source = c.taps.offset_step * v.cell, cell_source = source_step * v.cell;
+    const index_t tap_weight = c.taps.tap_step * weight_pitch;
+    const index_t last_offset = c.taps.first_offset + (c.taps.count - 1) * c.taps.offset_step;
+    const index_t low = least(c.taps.first_offset, last_offset), high = most(c.taps.first_offset, last_offset);
+    // Cells all of whose taps have a source: 0 <= j*step + offset < extent.
+    const index_t whole_begin = clamp(low >= 0 ? 0 : ceil_div(-low, source_step), cell_begin, cell_end);
+    const index_t whole_end = clamp(floor_div(source_extent - 1 - high, source_step) + 1, whole_begin, cell_end);
+    const index_t weight = c.taps.first_tap * weight_pitch;
+    const auto one_cell = [&](index_t j) {
+        index_t first = 0, last = c.taps.count;
+        const index_t start = j * source_step + c.taps.first_offset;
+        const auto inside = [&](index_t t) {
+            const index_t s = start + t * c.taps.offset_step;
+            return s >= 0 && s < source_extent;
+        };
+        while (first < last && !inside(first)) ++first;
+        while (last > first && !inside(last - 1)) --last;
+        float* to = out + (j - cell_begin) * out_cell;
+        index_t i = 0;
+        for (; i + 64 <= channels; i += 64)  // eight sums at once: one alone would wait for each addition
+            channel_cells<1, 8>(rows, row_count, first, last, start * v.cell + i, tap_source, 0, weight + i, tap_weight,
+                                to + i, out_cell);
+        for (; i + 32 <= channels; i += 32)
+            channel_cells<1, 4>(rows, row_count, first, last, start * v.cell + i, tap_source, 0, weight + i, tap_weight,
+                                to + i, out_cell);
+        for (; i < channels; i += 8)
+            channel_cells<1, 1>(rows, row_count, first, last, start * v.cell + i, tap_source, 0, weight + i, tap_weight,
+                                to + i, out_cell);
+    };
+    index_t j = cell_begin;
+    for (; j < whole_begin; ++j) one_cell(j);
+    for (; j + 4 <= whole_end; j += 4) {
+        const index_t source = (j * source_step + c.taps.first_offset) * v.cell;
+        float* to = out + (j - cell_begin) * out_cell;
+        index_t i = 0;
+        for (; i + 16 <= channels; i += 16)
+            channel_cells<4, 2>(rows, row_count, 0, c.taps.count, source + i, tap_source, cell_source, weight + i,
+                                tap_weight, to + i, out_cell);
+        for (; i < channels; i += 8)
+            channel_cells<4, 1>(rows, row_count, 0, c.taps.count, source + i, tap_source, cell_source, weight + i,
+                                tap_weight, to + i, out_cell);
+    }
+    for (; j < cell_end; ++j) one_cell(j);
+}
+
+struct ChannelRun {
+    const cg_problem& p;
+    const ChannelPlan& plan;
+    const Source fine, coarse, weight;
+    const Target target;
+    float* shared = nullptr;
+};
+
+static SourceBox source_box(const cg_problem& p, bool to_fine, const Box& box) {
+    SourceBox s;
+    for (int a = 0; a < 3; ++a) {
+        const index_t begin = box.begin[a + 1], last = box.end[a + 1] - 1;
+        const index_t reach = (p.window[a] - 1) * p.dilation[a];
+        const index_t low = to_fine ? floor_div(begin + p.pad[a] - reach, p.stride[a]) : begin * p.stride[a] - p.pad[a];
+        const index_t high = to_fine ? floor_div(last + p.pad[a], p.stride[a])
+                                     : last * p.stride[a] - p.pad[a] + reach;
+        s.begin[a] = most(0, low);
+        s.end[a] = most(s.begin[a], least(to_fine ? p.coarse[a] : p.fine[a], high + 1));
+    }
+    return s;
+}
+
+static void channel_gather_task(ChannelRun& run, const Gather& g, bool to_fine, index_t channel, index_t block_number,
+                                index_t weight_channel, index_t weight_pitch, char* scratch) {
+    const ChannelPlan& plan = run.plan;
+    const cg_problem& p = run.p;
+    const index_t channels = least(plan.block, p.groups - channel), padded = ceil_div(channels, 8) * 8;
+    Box box;
+    block_box(plan.blocks, block_number, &box);
+    const Source& source = to_fine ? run.coarse : run.fine;
+    const bool in_place = reads_in_place(source, plan, p.groups);
+    const bool store_in_place = run.target.kind == STORE_F32 && p.groups % 8 == 0;
+    Scratch take{scratch};
+    float* buffer = take.take<float>(plan.source_floats);
+    float* line = take.take<float>(plan.line_floats);
+    TiedRow* rows = (TiedRow*)take.take<float>(p.window[0] * p.window[1] * 4);
+    const index_t* st = g.target->stride;
+    const SourceBox inside = source_box(p, to_fine, box);
+    for (index_t n = box.begin[0]; n < box.end[0]; ++n) {
+        const ChannelView v = view_channels(source, in_place, n, channel, channels, plan.block, inside, buffer);
+        for (index_t z = box.begin[1]; z < box.end[1]; ++z)
+            for (index_t y = box.begin[2]; y < box.end[2]; ++y) {
+                index_t count = 0;
+                for (index_t kz = 0; kz < p.window[0]; ++kz) {
+                    const index_t sz = tied_source(p, to_fine, 0, z, kz);
+                    for (index_t ky = 0; sz >= 0 && ky < p.window[1]; ++ky) {
+                        const index_t sy = tied_source(p, to_fine, 1, y, ky);
+                        if (sy < 0) continue;
+                        rows[count].source = v.base + sz * v.depth + sy * v.row;
+                        rows[count++].weight = run.shared + (kz * p.window[1] + ky) * p.window[2] * weight_pitch +
+                                               weight_channel;
+                    }
+                }
+                const index_t at = n * st[0] + channel + z * st[2] + y * st[3];
+                const index_t cells = box.end[3] - box.begin[3];
+                for (index_t residue = 0; residue < g.out_step[2]; ++residue) {
+                    const AxisClass c = axis_class(p, to_fine, 2, residue);
+                    const index_t first = ceil_div(most(0, box.begin[3] - residue), g.out_step[2]);
+                    const index_t last = least(c.cells, ceil_div(most(0, box.end[3] - residue), g.out_step[2]));
+                    if (first >= last) continue;
+                    const index_t begin = residue + first * g.out_step[2];
+                    float* out = store_in_place ? (float*)g.target->data + at + begin * st[4]
+                                                : line + (begin - box.begin[3]) * plan.block;
+                    const index_t out_cell = g.out_step[2] * (store_in_place ? st[4] : plan.block);
+                    const index_t step = g.source_step[2], extent = g.source_extent[2];
+                    channel_line(c, extent, step, rows, count, first, last, padded, v, weight_pitch, out, out_cell);
+                }
+                if (!store_in_place)
+                    run.target.rows(run.target, at + box.begin[3] * st[4], cells, st[4], channels, 1, line, plan.block);
+            }
+    }
+}
+
+static int run_channel_gather(const cg_problem& p, bool to_fine, int threads) {
+    const Gather g = make_gather(p, to_fine);
+    ChannelPlan plan;
+    plan_channels(p, to_fine ? TO_FINE : TO_COARSE, threads, &plan);
+    ChannelRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_source(p.weight_operand),
+                   make_target(*g.target)};
+    run.shared = (float*)shared_scratch(plan.shared_bytes);
+    if (run.shared == nullptr) return CG_OUT_OF_MEMORY;
+    const index_t taps = p.window[0] * p.window[1] * p.window[2];
+    // Weights as [tap][channel], for as many channels at a time as the shared memory takes.
+    for (index_t first = 0; first < p.groups; first += plan.channels_at_once) {
+        const index_t now = least(plan.channels_at_once, p.groups - first);
+        auto pack = [&](index_t tap, char*) {
+            const index_t kx = tap % p.window[2], ky = tap / p.window[2] % p.window[1];
+            const index_t kz = tap / (p.window[2] * p.window[1]);
+            float* to = run.shared + tap * plan.channels_at_once;
+            const index_t* st = p.weight_operand.stride;
+            run.weight.rows(run.weight, first * st[0] + kz * st[2] + ky * st[3] + kx * st[4], 1, 0, now, st[0], to, 0);
+            for (index_t c = now; c < ceil_div(now, 8) * 8; ++c) to[c] = 0;
+        };
+        const index_t parts = ceil_div(now, plan.block);
+        auto compute = [&](index_t task, char* scratch) {
+            const index_t part = task % parts;
+            channel_gather_task(run, g, to_fine, first + part * plan.block, task / parts, part * plan.block,
+                                plan.channels_at_once, scratch);
+        };
+        int status = in_parallel(taps * now > 20000 ? threads : 1, taps, 0, pack);
+        if (status == CG_OK) status = in_parallel(threads, parts * plan.blocks.total, plan.task_bytes, compute);
+        if (status != CG_OK) return status;
+    }
+    return CG_OK;
+}
+
+// ---- weight gradients ------------------------------------------------------------------------------------------
+
+// sums[t] += sum over cells of y * x[at[t]]: TAPS running sums share each y; eight channels.
+template <int TAPS>
+static void channel_dots(index_t cells, const float* y, index_t y_cell, const float* x, index_t x_cell,
+                         const index_t* at, float* const* sums) {
+    v8 acc[TAPS];
+    UNROLL for (int t = 0; t < TAPS; ++t) acc[t] = v8{};
+    for (index_t i = 0; i < cells; ++i, y += y_cell, x += x_cell) {
+        const v8 a = load8(y);
+        UNROLL for (int t = 0; t < TAPS; ++t) acc[t] = fma8(a, load8(x + at[t]), acc[t]);
+    }
+    UNROLL for (int t = 0; t < TAPS; ++t) store8(sums[t], load8(sums[t]) + acc[t]);
+}
+
+static void channel_dots_any(index_t taps, index_t cells, const float* y, index_t y_cell, const float* x,
+                             index_t x_cell, const index_t* at, float* const* sums) {
+    switch (taps) {
+#define CASE(N) \
+    case N: return channel_dots<N>(cells, y, y_cell, x, x_cell, at, sums);
+    CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10)
+#undef CASE
+    default: return;
+    }
+}
+
+// A run of pixel blocks for one block of channels; sums[tap][channel of the block].
+static void channel_weight_task(ChannelRun& run, index_t channel, index_t partial, float* sums, index_t sums_tap,
+                                char* scratch) {
+    const ChannelPlan& plan = run.plan;
+    const cg_problem& p = run.p;
+    const index_t channels = least(plan.block, p.groups - channel);
+    const index_t taps = p.window[0] * p.window[1] * p.window[2];
+    const bool fine_in_place = reads_in_place(run.fine, plan, p.groups);
+    const bool coarse_in_place = reads_in_place(run.coarse, plan, p.groups);
+    Scratch take{scratch};
+    float* fine_buffer = take.take<float>(plan.source_floats);
+    float* coarse_buffer = take.take<float>(plan.line_floats);
+    const index_t padded = ceil_div(channels, 8) * 8;
+    for (index_t t = 0; t < taps; ++t) zero(sums + t * sums_tap, padded);
+    const index_t blocks = plan.blocks.total;
+    for (index_t b = blocks * partial / plan.partials; b < blocks * (partial + 1) / plan.partials; ++b) {
+        Box box;
+        block_box(plan.blocks, b, &box);
+        const SourceBox inside = source_box(p, false, box);
+        for (index_t n = box.begin[0]; n < box.end[0]; ++n) {
+            const ChannelView x = view_channels(run.fine, fine_in_place, n, channel, channels, plan.block, inside,
+                                                fine_buffer);
+            const SourceBox here{{box.begin[1], box.begin[2], box.begin[3]}, {box.end[1], box.end[2], box.end[3]}};
+            const ChannelView y = view_channels(run.coarse, coarse_in_place, n, channel, channels, plan.block, here,
+                                                coarse_buffer);
+            for (index_t z = box.begin[1]; z < box.end[1]; ++z)
+                for (index_t r = box.begin[2]; r < box.end[2]; ++r)
+                    for (index_t c8 = 0; c8 < padded; c8 += 8) {
+                        const float* line = y.base + z * y.depth + r * y.row + c8;
+                        const float* from = x.base + c8;
+                        index_t at[10];
+                        float* to[10];
+                        index_t held = 0, begin = 0, end = 0;
+                        const auto flush = [&] {
+                            if (held > 0 && begin < end)
+                                channel_dots_any(held, end - begin, line + begin * y.cell, y.cell,
+                                                 from + begin * p.stride[2] * x.cell, p.stride[2] * x.cell, at, to);
+                            held = 0;
+                        };
+                        for (index_t kz = 0; kz < p.window[0]; ++kz) {
+                            const index_t sz = tied_source(p, false, 0, z, kz);
+                            for (index_t ky = 0; sz >= 0 && ky < p.window[1]; ++ky) {
+                                const index_t sy = tied_source(p, false, 1, r, ky);
+                                if (sy < 0) continue;
+                                for (index_t kx = 0; kx < p.window[2]; ++kx) {
+                                    const index_t shift = kx * p.dilation[2] - p.pad[2];
+                                    Tied o = tied_cells(p.coarse[2], p.fine[2], p.stride[2], shift);
+                                    o.begin = most(o.begin, box.begin[3]);
+                                    o.end = least(o.end, box.end[3]);
+                                    if (o.begin >= o.end) continue;
+                                    const index_t offset = sz * x.depth + sy * x.row + shift * x.cell;
+                                    float* sum = sums + ((kz * p.window[1] + ky) * p.window[2] + kx) * sums_tap + c8;
+                                    if (held == 10) flush();
+                                    if (held > 0) {
+                                        // Share the cells all held taps have; do the rest of each alone.
+                                        const index_t low = most(begin, o.begin), high = least(end, o.end);
+                                        if (low >= high) flush();
+                                        else {
+                                            for (index_t i = 0; i < held; ++i) {
+                                                channel_dots<1>(low - begin, line + begin * y.cell, y.cell,
+                                                                from + begin * p.stride[2] * x.cell,
+                                                                p.stride[2] * x.cell, at + i, to + i);
+                                                channel_dots<1>(end - high, line + high * y.cell, y.cell,
+                                                                from + high * p.stride[2] * x.cell,
+                                                                p.stride[2] * x.cell, at + i, to + i);
+                                            }
+                                            begin = low;
+                                            end = high;
+                                        }
+                                    }
+                                    if (held == 0) {
+                                        begin = o.begin;
+                                        end = o.end;
+                                    }
+                                    at[held] = offset;
+                                    to[held] = sum;
+                                    channel_dots<1>(begin - o.begin, line + o.begin * y.cell, y.cell,
+                                                    from + o.begin * p.stride[2] * x.cell, p.stride[2] * x.cell,
+                                                    at + held, to + held);
+                                    channel_dots<1>(o.end - end, line + end * y.cell, y.cell,
+                                                    from + end * p.stride[2] * x.cell, p.stride[2] * x.cell, at + held,
+                                                    to + held);
+                                    ++held;
+                                }
+                            }
+                        }
+                        flush();
+                    }
+        }
+    }
+}
+
+static int run_channel_weight(const cg_problem& p, int threads) {
+    ChannelPlan plan;
+    plan_channels(p, TO_WEIGHT, threads, &plan);
+    ChannelRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_source(p.weight_operand),
+                   make_target(p.to_weight)};
+    const index_t taps = p.window[0] * p.window[1] * p.window[2];
+    run.shared = (float*)shared_scratch(plan.shared_bytes);
+    if (run.shared == nullptr) return CG_OUT_OF_MEMORY;
+    const index_t* st = p.to_weight.stride;
+    for (index_t first = 0; first < p.groups; first += plan.channels_at_once) {
+        const index_t now = least(plan.channels_at_once, p.groups - first), parts = ceil_div(now, plan.block);
+        const index_t partial_floats = taps * plan.channels_at_once;
+        auto compute = [&](index_t task, char* scratch) {
+            const index_t part = task % parts, partial = task / parts;
+            channel_weight_task(run, first + part * plan.block, partial,
+                                run.shared + partial * partial_floats + part * plan.block, plan.channels_at_once, scratch);
+        };
+        auto add = [&](index_t tap, char*) {
+            float* sums = run.shared + tap * plan.channels_at_once;
+            for (index_t partial = 1; partial < plan.partials; ++partial)
+                for (index_t c = 0; c < now; ++c) sums[c] += sums[partial * partial_floats + c];
+            const index_t kx = tap % p.window[2], ky = tap / p.window[2] % p.window[1];
+            const index_t kz = tap / (p.window[2] * p.window[1]);
+            run.target.rows(run.target, first * st[0] + kz * st[2] + ky * st[3] + kx * st[4], 1, 0, now, st[0], sums, 0);
+        };
+        int status = in_parallel(threads, parts * plan.partials, plan.task_bytes, compute);
+        if (status == CG_OK) status = in_parallel(taps * now > 20000 ? threads : 1, taps, 0, add);
+        if (status != CG_OK) return status;
+    }
+    return CG_OK;
+}

@@ -1,0 +1,497 @@
+// One channel per group: no matrix product, a correlation of planes.
+//
+// "Rows" paths take planes (width contiguous) and vectorise along the width; "channels" paths take channels that lie
+// side by side and vectorise over them.
+#pragma once
+
+// ---- data gradients along rows ---------------------------------------------------------------------------------
+//
+// A correlation: out[y][x] = sum over (i, j) of w[i][j] * tile[y + i][x + j], weights turned so that rows and columns
+// of the source rise. BAND output rows are computed together because they share the source rows they read.
+
+enum { BAND = 4 };
+
+// Rows [FROM, TO) of the band meet this source row; w points at the weight row of band row 0.
+template <int V, int FROM, int TO>
+static INLINE void band_row(v8 (&acc)[BAND][V], const float* source, index_t columns, const float* w) {
+    for (index_t k = 0; k < columns; ++k) {
+        v8 x[V];
+        UNROLL for (int j = 0; j < V; ++j) x[j] = load8(source + k + 8 * j);
+        UNROLL for (int i = FROM; i < TO; ++i) {
+            const v8 a = broadcast8(w[k - i * columns]);
+            UNROLL for (int j = 0; j < V; ++j) acc[i][j] = fma8(a, x[j], acc[i][j]);
+        }
+    }
+}
+
+template <int V> static INLINE void start_band(v8 (&acc)[BAND][V]) {
+    UNROLL for (int i = 0; i < BAND; ++i)
+        UNROLL for (int j = 0; j < V; ++j) acc[i][j] = v8{};
+}
+
+template <int V> static INLINE void end_band(const v8 (&acc)[BAND][V], float* out, index_t out_row, bool add) {
+    UNROLL for (int i = 0; i < BAND; ++i)
+        UNROLL for (int j = 0; j < V; ++j) {
+            float* p = out + i * out_row + 8 * j;
+            store8(p, add ? load8(p) + acc[i][j] : acc[i][j]);
+        }
+}
+
+// A window as the band kernels take it: planes of rows x columns weights, source planes at plane[z].
+struct Window {
+    const float* w;
+    const int* plane;
+    index_t planes, rows, columns;
+};
+
+template <int V>
+static void band_any(const Window& window, const float* tile, index_t pitch, float* out, index_t out_row, bool add) {
+    v8 acc[BAND][V];
+    start_band<V>(acc);
+    const float* w = window.w;
+    const index_t rows = window.rows, columns = window.columns;
+    for (index_t z = 0; z < window.planes; ++z, w += rows * columns)
+        for (index_t r = 0; r < rows + BAND - 1; ++r) {
+            const float* source = tile + window.plane[z] + r * pitch;
+            const float* from = w + r * columns;
+            const index_t first = most(0, r - rows + 1), last = least(BAND, r + 1);
+            switch (first * 8 + last) {
+            case 4: band_row<V, 0, 4>(acc, source, columns, from); break;
+            case 1: band_row<V, 0, 1>(acc, source, columns, from); break;
+            case 2: band_row<V, 0, 2>(acc, source, columns, from); break;
+            case 3: band_row<V, 0, 3>(acc, source, columns, from); break;
+            case 10: band_row<V, 1, 2>(acc, source, columns, from); break;
+            case 11: band_row<V, 1, 3>(acc, source, columns, from); break;
+            case 12: band_row<V, 1, 4>(acc, source, columns, from); break;
+            case 19: band_row<V, 2, 3>(acc, source, columns, from); break;
+            case 20: band_row<V, 2, 4>(acc, source, columns, from); break;
+            case 28: band_row<V, 3, 4>(acc, source, columns, from); break;
+            default: break;
+            }
+        }
+    end_band<V>(acc, out, out_row, add);
+}
+
+// The common square windows with every loop unrolled; the same order of the sum.
+template <int V, int K>
+static void band_square(const Window& window, const float* tile, index_t pitch, float* out, index_t out_row, bool add) {
+    v8 acc[BAND][V];
+    start_band<V>(acc);
+    const float* w = window.w;
+    for (index_t z = 0; z < window.planes; ++z, w += K * K) {
+        const float* source = tile + window.plane[z];
+        const float* from = w;
+        UNROLL for (int r = 0; r < K + BAND - 1; ++r) {
+            UNROLL for (int k = 0; k < K; ++k) {
+                v8 x[V];
+                UNROLL for (int j = 0; j < V; ++j) x[j] = load8(source + k + 8 * j);
+                UNROLL for (int i = 0; i < BAND; ++i)
+                    if (r - i >= 0 && r - i < K) {
+                        const v8 a = broadcast8(from[(r - i) * K + k]);
+                        UNROLL for (int j = 0; j < V; ++j) acc[i][j] = fma8(a, x[j], acc[i][j]);
+                    }
+            }
+            source += pitch;
+            // Otherwise the compiler computes every address and broadcast of the window beforehand, and spills them.
+            asm("" : "+r"(source), "+r"(from));
+        }
+    }
+    end_band<V>(acc, out, out_row, add);
+}
+
+typedef void (*Band)(const Window&, const float*, index_t, float*, index_t, bool);
+template <int V> static Band band_for(const Window& w) {
+    if (w.rows == 3 && w.columns == 3) return band_square<V, 3>;
+    if (w.rows == 5 && w.columns == 5) return band_square<V, 5>;
+    if (w.rows == 7 && w.columns == 7) return band_square<V, 7>;
+    return band_any<V>;
+}
+
+// One row of 8*V columns, taps at any offsets.
+template <int V>
+static void line_any(const float* tile, const int* at, index_t taps, const float* w, float* out, bool add) {
+    v8 acc[V];
+    UNROLL for (int j = 0; j < V; ++j) acc[j] = v8{};
+    for (index_t k = 0; k < taps; ++k) {
+        const v8 a = broadcast8(w[k]);
+        UNROLL for (int j = 0; j < V; ++j) acc[j] = fma8(a, load8(tile + at[k] + 8 * j), acc[j]);
+    }
+    UNROLL for (int j = 0; j < V; ++j) store8(out + 8 * j, add ? load8(out + 8 * j) + acc[j] : acc[j]);
+}
+
+// Columns of a row in steps of 8*V. The last vector may overlap its neighbour: it computes the same numbers, so it
+// may only be stored, never added.
+template <class F> static INLINE void in_columns(index_t width, index_t step, F each) {
+    for (index_t x = 0; x < width; x += step) each(x + step <= width ? x : width - step);
+}
+
+// Everything one class of one K block needs, for any channel.
+struct Correlation {
+    index_t taps;
+    bool banded, turned;
+    Window window;
+    int* offsets;         // of the taps in their own order, for lines outside any band
+    index_t first;        // tile offset of the smallest row and column
+    AxisTaps axis[3];
+};
+
+static void describe_correlation(const Tile& t, const AxisTaps taps[3], int* offsets, int* planes, Correlation* c) {
+    for (int a = 0; a < 3; ++a) c->axis[a] = taps[a];
+    c->taps = tap_count(taps);
+    c->offsets = offsets;
+    if (c->taps == 0) return;
+    tap_offsets(t, taps, offsets);
+    const auto neighbours = [&](int a) {
+        return t.axis[a].scale == 1 && (taps[a].count == 1 || taps[a].offset_step == 1 || taps[a].offset_step == -1);
+    };
+    c->banded = neighbours(1) && neighbours(2);
+    const index_t rows = taps[1].count, columns = taps[2].count;
+    const index_t y = taps[1].offset_step < 0 ? rows - 1 : 0, x = taps[2].offset_step < 0 ? columns - 1 : 0;
+    c->first = offsets[y * columns + x];
+    for (index_t z = 0; z < taps[0].count; ++z) planes[z] = int(offsets[(z * rows + y) * columns + x] - c->first);
+    c->window = Window{nullptr, planes, taps[0].count, rows, columns};
+}
+
+static void turn_window(const Correlation& c, const float* w, float* to) {
+    const index_t rows = c.axis[1].count, columns = c.axis[2].count;
+    const bool y_falls = c.axis[1].offset_step < 0, x_falls = c.axis[2].offset_step < 0;
+    for (index_t z = 0; z < c.axis[0].count; ++z)
+        for (index_t y = 0; y < rows; ++y)
+            for (index_t x = 0; x < columns; ++x)
+                *to++ = w[(z * rows + (y_falls ? rows - 1 - y : y)) * columns + (x_falls ? columns - 1 - x : x)];
+}
+
+static void correlate_plane(const Correlation& c, const float* w, const float* tile, index_t pitch, index_t lines,
+                            index_t width, float* out, index_t out_row, bool add) {
+    Window window = c.window;
+    window.w = w;
+    const index_t banded = c.banded ? lines / BAND * BAND : 0;
+    const Band two = band_for<2>(window), one = band_for<1>(window);
+    for (index_t y = 0; y < banded; y += BAND) {
+        const float* from = tile + c.first + y * pitch;
+        float* to = out + y * out_row;
+        index_t x = 0;
+        for (; x + 16 <= width; x += 16) two(window, from + x, pitch, to + x, out_row, add);
+        in_columns(width - x, 8, [&](index_t i) { one(window, from + x + i, pitch, to + x + i, out_row, add); });
+    }
+}
+
+// Lines below the last band, or all of them: the taps in their own order.
+static void correlate_lines(const Correlation& c, const float* w, const float* tile, index_t pitch, index_t begin,
+                            index_t end, index_t width, float* out, index_t out_row, bool add) {
+    for (index_t y = begin; y < end; ++y) {
+        const float* from = tile + y * pitch;
+        float* to = out + y * out_row;
+        index_t x = 0;
+        for (; x + 32 <= width; x += 32) line_any<4>(from + x, c.offsets, c.taps, w, to + x, add);
+        in_columns(width - x, 8, [&](index_t i) { line_any<1>(from + x + i, c.offsets, c.taps, w, to + x + i, add); });
+    }
+}
+
+static void depthwise_task(GatherRun& run, index_t channel_begin, index_t channel_end, index_t block, char* scratch) {
+    const Gather& g = run.g;
+    const GatherPass& pass = run.pass;
+    Box box;
+    block_box(pass.blocks, block, &box);
+    Tile t;
+    shape_tile(box, pass.span, pass.slots, &t);
+    const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
+    const index_t depths = box.end[1] - box.begin[1], units = (box.end[0] - box.begin[0]) * depths;
+    const int classes = pass.classes.count;
+
+    Scratch take{scratch};
+    float* tile = take.take<float>(pass.tile_channel + 64);
+    float* sums = take.take<float>(pass.columns * classes);
+    int* offsets = take.take<int>(most(1, pass.sum_taps));
+    float* turned = take.take<float>(most(1, pass.most_taps));
+    int* planes = take.take<int>(most(1, pass.sum_taps));
+    int* unit_columns = take.take<int>(units);
+    float* interleaved = take.take<float>(interleaved_floats(pass));
+    Correlation correlation[MAX_CLASSES];
+    zero(tile + t.channel, 64);  // read beside the last row, in lanes nobody keeps
+
+    // A float32 result whose rows are contiguous is written in place; otherwise sums are kept, then stored.
+    const index_t* st = g.target->stride;
+    const index_t k_blocks = run.k_blocks();
+    const bool in_place = run.target.kind == STORE_F32 && k_blocks == 1 && classes == 1 && st[4] == 1 &&
+                          g.out_step[2] == 1 && cells >= 8;
+    const index_t width = in_place ? cells : ceil_div(cells, 8) * 8;
+    const index_t out_row = in_place ? st[3] * g.out_step[1] : width;
+    const index_t c_class = units * lines * width;
+    for (index_t u = 0; u < units; ++u) unit_columns[u] = int(u * lines * width);
+
+    FillReport report;
+    index_t described = -1;
+    for (index_t channel = channel_begin; channel < channel_end; ++channel) {
+        const float* weights = run.packed + (channel - run.first_chunk) * pass.reduction;
+        for (index_t kb = 0; kb < k_blocks; ++kb) {
+            if (described != kb) {
+                described = kb;
+                const KBlock k = k_block(run, kb);
+                place_tile(pass, g, k, &t);
+                index_t used = 0;
+                for (int c = 0; c < classes; ++c) {
+                    AxisTaps taps[3];
+                    class_taps(pass, k, c, taps);
+                    describe_correlation(t, taps, offsets + used, planes + used, &correlation[c]);
+                    used += tap_count(taps);
+                }
+            }
+            fill_tile(run.source, g.source_extent, t, box, channel, 1,
+                      pass.classes.per[0] == 1 ? &correlation[0].axis[0] : nullptr, tile, &report);
+            for (int c = 0; c < classes; ++c) {
+                const Correlation& one = correlation[c];
+                float* out = sums + c * c_class;
+                if (one.taps == 0) {
+                    if (kb == 0) zero(out, c_class);
+                    continue;
+                }
+                if (one.banded) turn_window(one, weights, turned);
+                for (index_t u = 0; u < units; ++u) {
+                    const float* from = tile + u / depths * t.unit + u % depths * t.plane;
+                    float* to = out + unit_columns[u];
+                    if (in_place)
+                        to = (float*)g.target->data + (box.begin[0] + u / depths) * st[0] + channel * st[1] +
+                             (pass.classes.axis[0][0].residue + (box.begin[1] + u % depths) * g.out_step[0]) * st[2] +
+                             (pass.classes.axis[1][0].residue + box.begin[2] * g.out_step[1]) * st[3] + box.begin[3];
+                    correlate_plane(one, turned, from, t.pitch, lines, width, to, out_row, kb > 0);
+                    correlate_lines(one, weights, from, t.pitch, one.banded ? lines / BAND * BAND : 0, lines, width, to,
+                                    out_row, kb > 0);
+                }
+                weights += one.taps;
+            }
+        }
+        if (!in_place)
+            write_block(run, box, channel, 0, 1, sums, 0, c_class, unit_columns, width, interleaved);
+    }
+    if (report.padded) raise_flag(&run.padding_met);
+}
+
+static int run_depthwise_pass(const Gather& g, const GatherPass& pass, int threads) {
+    GatherRun run{g, pass, make_source(*g.source), make_source(*g.weight), make_target(*g.target)};
+    run.packed = (float*)shared_scratch(pass.shared_bytes);
+    if (run.packed == nullptr) return CG_OUT_OF_MEMORY;
+    for (run.first_chunk = 0; run.first_chunk < g.groups; run.first_chunk += pass.chunks_at_once) {
+        const index_t channels = least(pass.chunks_at_once, g.groups - run.first_chunk);
+        const index_t k_blocks = run.k_blocks();
+        auto compute = [&](index_t task, char* scratch) {
+            const index_t part = task / pass.blocks.total;
+            const index_t begin = run.first_chunk + part * pass.chunk_rows;
+            const index_t end = least(run.first_chunk + channels, begin + pass.chunk_rows);
+            depthwise_task(run, begin, end, task % pass.blocks.total, scratch);
+        };
+        auto pack = [&](index_t task, char*) {
+            for (index_t c = task * 16; c < least(channels, task * 16 + 16); ++c) {
+                float* to = run.packed + c * pass.reduction;
+                for (index_t kb = 0; kb < k_blocks; ++kb)
+                    if (!pack_weights(run, run.first_chunk + c, 0, 1, k_block(run, kb), to + packed_before(run, kb)))
+                        raise_flag(&run.weight_broken);
+            }
+        };
+        int status = in_parallel(threads, ceil_div(channels, 16), 0, pack);
+        if (status == CG_OK)
+            status = in_parallel(threads, ceil_div(channels, pass.chunk_rows) * pass.blocks.total, pass.task_bytes, compute);
+        if (status != CG_OK) return status;
+    }
+    return is_raised(&run.weight_broken) && is_raised(&run.padding_met) ? int(STATUS_REDO_PLAIN) : int(CG_OK);
+}
+
+// ---- weight gradients along rows -------------------------------------------------------------------------------
+
+// sums[t] += sum over lines and vectors of y * x[at[t]]: TAPS running sums share each y.
+template <int TAPS>
+static void dot_taps(index_t lines, index_t vectors, const float* y, index_t y_pitch, const float* x, index_t x_pitch,
+                     const int* at, float* sums) {
+    v8 acc[TAPS];
+    UNROLL for (int t = 0; t < TAPS; ++t) acc[t] = v8{};
+    for (index_t r = 0; r < lines; ++r, y += y_pitch, x += x_pitch)
+        for (index_t v = 0; v < vectors; ++v) {
+            const v8 a = load8(y + 8 * v);
+            UNROLL for (int t = 0; t < TAPS; ++t) acc[t] = fma8(a, load8(x + 8 * v + at[t]), acc[t]);
+        }
+    UNROLL for (int t = 0; t < TAPS; ++t) store8(sums + 8 * t, load8(sums + 8 * t) + acc[t]);
+}
+
+static void dot_some(index_t taps, index_t lines, index_t vectors, const float* y, index_t y_pitch, const float* x,
+                     index_t x_pitch, const int* at, float* sums) {
+    switch (taps) {
+#define CASE(N) \
+    case N: return dot_taps<N>(lines, vectors, y, y_pitch, x, x_pitch, at, sums);
+    CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
+#undef CASE
+    default: return;
+    }
+}
+
+enum { WIDE_ROWS = 3, WIDE_COLUMNS = 32 };
+
+// Wide windows: vectors along the window's columns. Rows [begin, end) of x meet window rows first .. first + 2:
+//   sums[i][k] += sum_q x[r][q + k] * y[r - first - i][q]
+template <int V>
+static void wide_rows(index_t begin, index_t end, index_t width, const float* x, index_t x_pitch, const float* y,
+                      index_t y_pitch, float* sums, index_t sums_row) {
+    v8 acc[WIDE_ROWS][V];
+    UNROLL for (int i = 0; i < WIDE_ROWS; ++i)
+        UNROLL for (int j = 0; j < V; ++j) acc[i][j] = v8{};
+    for (index_t r = begin; r < end; ++r) {
+        const float *from = x + r * x_pitch, *with = y + r * y_pitch;
+        for (index_t q = 0; q < width; ++q) {
+            v8 a[WIDE_ROWS];
+            UNROLL for (int i = 0; i < WIDE_ROWS; ++i) a[i] = broadcast8(with[q - i * y_pitch]);
+            UNROLL for (int j = 0; j < V; ++j) {
+                const v8 v = load8(from + q + 8 * j);
+                UNROLL for (int i = 0; i < WIDE_ROWS; ++i) acc[i][j] = fma8(a[i], v, acc[i][j]);
+            }
+        }
+    }
+    UNROLL for (int i = 0; i < WIDE_ROWS; ++i)
+        UNROLL for (int j = 0; j < V; ++j) {
+            float* p = sums + i * sums_row + 8 * j;
+            store8(p, load8(p) + acc[i][j]);
+        }
+}
+
+struct DepthwiseWeightRun {
+    const cg_problem& p;
+    const DepthwiseWeightPlan& plan;
+    const Source fine, coarse;
+    const Target target;
+    float* partial_sums = nullptr;
+    int broken = 0;
+};
+
+static INLINE void depthwise_tap_group(const DepthwiseWeightPlan& plan, index_t number, AxisTaps taps[3]) {
+    for (int a = 2; a >= 0; --a) {
+        taps[a] = group_taps(plan.taps[a], plan.tap_groups[a], number % plan.tap_groups[a]);
+        number /= plan.tap_groups[a];
+    }
+}
+
+// Rows of the window sums of one channel go to the weight tensor.
+static void write_window(const DepthwiseWeightRun& run, index_t channel, const AxisTaps taps[3], const float* sums) {
+    const Target& t = run.target;
+    const index_t* st = t.tensor->stride;
+    for (index_t z = 0; z < taps[0].count; ++z)
+        t.rows(t, channel * st[0] + (taps[0].first_tap + z) * st[2] + taps[1].first_tap * st[3] +
+                      taps[2].first_tap * st[4],
+               taps[1].count, st[3], taps[2].count, st[4], sums + z * taps[1].count * taps[2].count, taps[2].count);
+}
+
+// One channel, one tap group, one run of pixel blocks; `window` receives [depth][row][column] sums.
+static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, index_t number, index_t partial,
+                                  char* scratch, float* window) {
+    const DepthwiseWeightPlan& plan = run.plan;
+    const cg_problem& p = run.p;
+    AxisTaps taps[3];
+    depthwise_tap_group(plan, number, taps);
+    const index_t count = tap_count(taps);
+    Scratch take{scratch};
+    float* tile = take.take<float>(plan.tile_floats + 128);
+    float* coarse = take.take<float>(plan.coarse_floats);
+    float* sums = take.take<float>(plan.sum_floats);
+    int* offsets = take.take<int>(plan.most_taps);
+    const index_t sums_row = ceil_div(taps[2].count, WIDE_COLUMNS) * WIDE_COLUMNS;
+    const index_t sum_rows = taps[1].count + WIDE_ROWS;
+    zero(sums, plan.wide ? taps[0].count * sum_rows * sums_row : count * 8);
+    bool finite = true;
+    FillReport report;
+    const index_t* cs = run.coarse.tensor->stride;
+    const index_t blocks = plan.blocks.total;
+    for (index_t b = blocks * partial / plan.partials; b < blocks * (partial + 1) / plan.partials; ++b) {
+        Box box;
+        block_box(plan.blocks, b, &box);
+        Tile t;
+        shape_tile(box, plan.span, plan.slots, &t);
+        for (int a = 0; a < 3; ++a) t.axis[a] = tile_axis(taps[a], p.stride[a]);
+        fill_tile(run.fine, p.fine, t, box, channel, 1, &taps[0], tile, &report);
+        zero(tile + t.channel, 128);
+        tap_offsets(t, taps, offsets);
+        const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
+        const index_t width = ceil_div(cells, 8) * 8, depths = box.end[1] - box.begin[1];
+        const index_t units = (box.end[0] - box.begin[0]) * depths;
+        // Coarse lines, zero beyond the last cell and for WIDE_ROWS lines around.
+        float* y = coarse + WIDE_ROWS * width;
+        for (index_t u = 0; u < units; ++u) {
+            const index_t n = box.begin[0] + u / depths, d = box.begin[1] + u % depths;
+            if (cells < width || plan.wide) zero(coarse, (lines + 2 * WIDE_ROWS) * width);
+            finite &= run.coarse.rows(run.coarse, n * cs[0] + channel * cs[1] + d * cs[2] + box.begin[2] * cs[3] +
+                                                      box.begin[3] * cs[4],
+                                      lines, cs[3], cells, cs[4], y, width);
+            const float* x = tile + u / depths * t.unit + u % depths * t.plane;
+            if (!plan.wide) {
+                const index_t parts = ceil_div(count, 10);
+                for (index_t i = 0; i < parts; ++i) {
+                    const index_t first = count * i / parts, last = count * (i + 1) / parts;
+                    dot_some(last - first, lines, width / 8, y, width, x, t.pitch, offsets + first, sums + first * 8);
+                }
+                continue;
+            }
+            const Range inside = valid_range(t, 1, 0, box.begin[2], p.fine[1]);
+            for (index_t z = 0; z < taps[0].count; ++z) {
+                const index_t depth = (d * p.stride[0]) + taps[0].first_offset + z * taps[0].offset_step;
+                if (depth < 0 || depth >= p.fine[0]) continue;
+                for (index_t k = 0; k < taps[1].count; k += WIDE_ROWS) {
+                    // x row r meets y row r - k - i, i < 3; rows of padding give nothing.
+                    const index_t begin = most(inside.begin, k), end = least(inside.end, k + lines + WIDE_ROWS - 1);
+                    if (begin >= end) continue;
+                    const float* from = x + offsets[z * taps[1].count * taps[2].count];
+                    for (index_t c = 0; c < taps[2].count; c += WIDE_COLUMNS) {
+                        float* to = sums + (z * sum_rows + k) * sums_row + c;
+                        const index_t left = taps[2].count - c;
+                        const float* shifted = y - k * width;
+                        if (left > 24) wide_rows<4>(begin, end, cells, from + c, t.pitch, shifted, width, to, sums_row);
+                        else if (left > 16) wide_rows<3>(begin, end, cells, from + c, t.pitch, shifted, width, to, sums_row);
+                        else if (left > 8) wide_rows<2>(begin, end, cells, from + c, t.pitch, shifted, width, to, sums_row);
+                        else wide_rows<1>(begin, end, cells, from + c, t.pitch, shifted, width, to, sums_row);
+                    }
+                }
+            }
+        }
+    }
+    // Zero lanes stand for nothing only next to finite numbers.
+    if (!finite || !report.finite) raise_flag(&run.broken);
+    if (plan.wide) {
+        for (index_t z = 0; z < taps[0].count; ++z)
+            for (index_t y = 0; y < taps[1].count; ++y)
+                for (index_t x = 0; x < taps[2].count; ++x)
+                    window[(z * taps[1].count + y) * taps[2].count + x] = sums[(z * sum_rows + y) * sums_row + x];
+    } else {
+        for (index_t i = 0; i < count; ++i) window[i] = sum8(load8(sums + 8 * i));
+    }
+}
+
+static int run_depthwise_weight(const cg_problem& p, int threads) {
+    DepthwiseWeightPlan plan;
+    plan_depthwise_weight(p, &plan);
+    DepthwiseWeightRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand),
+                           make_target(p.to_weight)};
+    const index_t windows = p.groups * plan.group_count;
+    if (plan.partials > 1) {
+        run.partial_sums = (float*)shared_scratch(plan.shared_bytes);
+        if (run.partial_sums == nullptr) return CG_OUT_OF_MEMORY;
+    }
+    auto body = [&](index_t task, char* scratch) {
+        const index_t part = task / windows, channel = task / plan.group_count % p.groups;
+        const index_t number = task % plan.group_count;
+        if (plan.partials > 1)
+            return depthwise_weight_task(run, channel, number, part, scratch,
+                                         run.partial_sums + task * plan.most_taps);
+        AxisTaps taps[3];
+        depthwise_tap_group(plan, number, taps);
+        float* window = (float*)(scratch + plan.task_bytes) - (plan.most_taps + 16);
+        depthwise_weight_task(run, channel, number, 0, scratch, window);
+        write_window(run, channel, taps, window);
+    };
+    const int status = in_parallel(threads, windows * plan.partials, plan.task_bytes, body);
+    if (status != CG_OK) return status;
+    if (is_raised(&run.broken)) return STATUS_REDO_PLAIN;
+    for (index_t w = 0; plan.partials > 1 && w < windows; ++w) {
+        AxisTaps taps[3];
+        depthwise_tap_group(plan, w % plan.group_count, taps);
+        float* first = run.partial_sums + w * plan.most_taps;
+        for (index_t part = 1; part < plan.partials; ++part)
+            for (index_t i = 0; i < tap_count(taps); ++i) first[i] += first[part * windows * plan.most_taps + i];
+        write_window(run, w / plan.group_count, taps, first);
+    }
+    return CG_OK;
+}
