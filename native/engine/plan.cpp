@@ -35,14 +35,14 @@ index_t even_part(index_t extent, index_t limit, index_t multiple) {
 // i = o*stride - pad + k*dilation with i = stride*j + residue:
 //   k*dilation = residue + pad (mod stride), o = j + (residue + pad - k*dilation)/stride.
 // Solutions k are spaced stride/gcd(stride, dilation) apart.
-AxisClass fine_class(const cg_problem& p, int axis, index_t residue) {
+AxisClass fine_class(const cg_problem& p, int axis, index_t residue, index_t first_try = 0) {
     const index_t stride = p.stride[axis], dilation = p.dilation[axis], window = p.window[axis];
     const index_t spacing = stride / gcd(stride, dilation);
     AxisClass c;
     c.residue = residue;
     c.cells = residue < p.fine[axis] ? ceil_div(p.fine[axis] - residue, stride) : 0;
     c.taps = AxisTaps{0, 0, spacing, 0, -(spacing * dilation / stride)};
-    for (index_t k = 0; k < least(window, spacing); ++k) {
+    for (index_t k = first_try; k < least(window, spacing); ++k) {
         const index_t distance = residue + p.pad[axis] - k * dilation;
         if (distance % stride != 0) continue;
         c.taps.first_tap = k;
@@ -75,7 +75,7 @@ void fill_classes(const Gather& g, const cg_problem& p, bool to_fine, const Pass
             for (int r = 0; r < set->per[a]; ++r) set->axis[a][r] = fine_class(p, a, r);
         } else {
             const index_t remainder = (index * p.dilation[a] - p.pad[a]) % p.stride[a];
-            set->axis[a][0] = fine_class(p, a, remainder < 0 ? remainder + p.stride[a] : remainder);
+            set->axis[a][0] = fine_class(p, a, remainder < 0 ? remainder + p.stride[a] : remainder, index);
         }
         set->count *= set->per[a];
     }
@@ -91,17 +91,20 @@ Spread axis_spread(const ClassSet& set, int axis, index_t groups, index_t scale)
     bool any = false;
     for (int c = 0; c < set.per[axis]; ++c) {
         const AxisTaps& all = set.axis[axis][c].taps;
-        for (index_t n = 0; n < (all.count > 0 ? groups : 0); ++n) {
-            const AxisTaps taps = group_taps(all, groups, n);
-            if (taps.count == 0) continue;
-            const TileAxis t = tile_axis(taps, scale);
-            s.taps = most(s.taps, taps.count);
-            s.slots = most(s.slots, t.slots);
-            s.span = most(s.span, t.span);
-            low = any ? least(low, t.low) : t.low;
-            high = any ? most(high, t.low + t.span) : t.low + t.span;
-            any = true;
+        if (all.count == 0) continue;
+        if (groups > 1) {
+            // The largest group, wherever it begins: its offsets reach over at most ceil(distance/scale) quotients.
+            const index_t taps = ceil_div(all.count, groups);
+            const index_t step = all.offset_step < 0 ? -all.offset_step : all.offset_step;
+            return Spread{clamp(taps, 1, scale / gcd(scale, step)), ceil_div((taps - 1) * step, scale), taps};
         }
+        const TileAxis t = tile_axis(all, scale);
+        s.taps = most(s.taps, all.count);
+        s.slots = most(s.slots, t.slots);
+        s.span = most(s.span, t.span);
+        low = any ? least(low, t.low) : t.low;
+        high = any ? most(high, t.low + t.span) : t.low + t.span;
+        any = true;
     }
     if (set.per[axis] > 1) s.span = high - low;  // merged classes share one tile
     return s;
@@ -254,6 +257,12 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     index_t extent[4] = {g.batch, 0, 0, 0};
     for (int a = 0; a < 3; ++a)
         for (int c = 0; c < set.per[a]; ++c) extent[a + 1] = most(extent[a + 1], set.axis[a][c].cells);
+    pass->blocks.total = 0;
+    for (int a = 0; a < 4; ++a)
+        if (extent[a] == 0) {  // a residue beyond the last cell
+            pass->task_bytes = pass->shared_bytes = 0;
+            return true;
+        }
     choose_register_tile(g.rows, lanes, &pass->panel_rows, &pass->panel_vectors);
     const index_t panel = index_t(pass->panel_vectors) * lanes;
 
