@@ -60,6 +60,45 @@ def test_both_sides_of_a_limit(limit: tuple, conformance: str) -> None:
     assert check(Request.parse(f"{outside} on=cpu as={conformance}")).ok
 
 
+# (what, the words of the last accepted value, of the first refused one); the same on every product
+LOWEST = [
+    ("stride", "stride=1x1", "stride=0x1"), ("stride W", "stride=1x1", "stride=1x-1"),
+    ("dilation", "dilation=1x1", "dilation=1x0"), ("padding", "padding=0x0", "padding=0x-1"),
+    ("4-element padding", "padding=0x0x0x0", "padding=0x0x0x-1"), ("groups", "groups=1", "groups=0"),
+    ("groups below 0", "groups=1", "groups=-1"), ("output_padding", "output_padding=0x0", "output_padding=0x1"),
+    ("output_padding below 0", "output_padding=0x0", "output_padding=-1x0"), ("math", "math=2", "math=-1"),
+    ("math above 3", "math=2", "math=4"), ("batch", "go=1x4x4x4", "go=2x4x4x4"),
+    ("size", "go=1x4x4x4", "go=1x4x4x3"), ("weight channels", "w=4x4x3x3", "w=4x3x3x3 gw=4x3x3x3"),
+    ("stride length", "stride=1x1", "stride=1x1x1"), ("dilation length", "dilation=1x1", "dilation=1"),
+    ("padding length", "padding=0x0", "padding=0x0x0"),
+    ("output_padding length", "output_padding=0x0", "output_padding=0"),
+    ("grad_input", "gx=1x4x6x6", "gx=1x4x6x5"), ("grad_weight", "gw=4x4x3x3", "gw=4x4x3x2"),
+    ("grad_bias", "gb=4", "gb=3"), ("rank of grad_bias", "gb=4", "gb=4x1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "inside", "outside"), LOWEST, ids=[row[0] for row in LOWEST])
+@pytest.mark.parametrize("conformance", ("document", "runtime"))
+@pytest.mark.parametrize("product", ("cpu", "950", "A3", "A2", "910", "310P"))
+def test_values_every_product_asks_for(what: str, inside: str, outside: str, conformance: str, product: str) -> None:
+    """Plain convolution: the last good value passes, the first bad one is 161002, on every product."""
+    line = f"conv n1 c4>4 i6x6 k3 fp16 on={product} as={conformance}"
+    assert check(Request.parse(f"{line} {inside}")).ok
+    assert check(Request.parse(f"{line} {outside}")).status == 161002
+
+
+@pytest.mark.parametrize("conformance", ("document", "runtime"))
+@pytest.mark.parametrize("product", ("cpu", "950", "A3", "A2", "910", "310P"))
+def test_values_of_transposed_convolutions(conformance: str, product: str) -> None:
+    """output_padding is in [0, stride); channels and sizes follow the other way round; on every product."""
+    line = f"tconv n1 c4>2 i6x6 k3 s2 fp16 on={product} as={conformance}"
+    for inside in ("output_padding=1x1", "output_padding=0x1", "go=1x2x14x13"):
+        assert check(Request.parse(f"{line} {inside}")).ok, inside
+    for outside in ("output_padding=2x0", "output_padding=0x-1", "go=1x2x15x13", "go=1x2x13x12", "x=1x3x6x6 gx=1x3x6x6",
+                    "go=1x3x13x13 gb=3 bias_sizes=3", "groups=3", "go=3x2x13x13"):  # fmt: skip
+        assert check(Request.parse(f"{line} {outside}")).status == 161002, outside
+
+
 # Limits that belong to some products only: the same value passes elsewhere.
 UNLIMITED = [
     ("conv n1 c2>2 i256 k256", ("950",)),
