@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: training-plot bench-torch demo test check generate clean scaleout campaign-cases
+.PHONY: training-plot bench-torch demo test check generate clean scaleout campaign-cases sanitize fuzz
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -45,6 +45,13 @@ $(READY): pyproject.toml CMakeLists.txt $(shell find native -type f 2>/dev/null)
 	$(BIN)/pip install -q --upgrade pip
 	$(BIN)/pip install -q -e '.[test,dev,dask,report,torch]'
 	touch $(READY)
+
+# The C library under ASan with UBSan, and under TSan; and fuzzed (FUZZ_SECONDS, 300 by default).
+sanitize: $(READY)
+	$(BIN)/python tests/sanitize.py
+
+fuzz: $(READY)
+	$(BIN)/python tests/fuzz.py
 
 clean:
 	rm -rf $(VENV) build dist

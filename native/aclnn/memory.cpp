@@ -24,20 +24,18 @@ Blocks &blocks() {
     return *all;
 }
 
-// Device sizes are rounded up to 32 and given 32 more; the sum must still be a size.
-bool usable_size(size_t asked, size_t *usable) {
-    return !__builtin_add_overflow(asked, size_t{31}, usable) && (*usable -= *usable % 32, true) &&
-           !__builtin_add_overflow(*usable, size_t{32}, usable);
-}
+constexpr size_t kLargest = size_t(PTRDIFF_MAX) / 2;  // beyond it no memory exists; below it no sum here overflows
+
+// Device sizes are rounded up to 32 and given 32 more.
+size_t usable_size(size_t asked) { return (asked + 31) / 32 * 32 + 32; }
 
 char *aligned_bytes(size_t size) {
-    size_t rounded;
-    if (__builtin_add_overflow(size, kAlignment - 1, &rounded)) return nullptr;
-    return static_cast<char *>(std::aligned_alloc(kAlignment, rounded - rounded % kAlignment));
+    return static_cast<char *>(std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment));
 }
 
 bool give_memory(Block *block) {
-    if (!usable_size(block->asked, &block->usable)) return false;
+    if (block->asked > kLargest) return false;
+    block->usable = usable_size(block->asked);
     if (!strict::enabled()) {
         block->address = block->bytes = aligned_bytes(block->usable);
         return block->bytes != nullptr;

@@ -17,7 +17,8 @@
 
 namespace {
 
-const bool strict = std::getenv("CONVGRAD_STRICT") != nullptr;
+const char *const setting = std::getenv("CONVGRAD_STRICT");
+const bool strict = setting && std::strcmp(setting, "0") != 0;
 
 class Choices {
 public:

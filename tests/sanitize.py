@@ -1,0 +1,60 @@
+"""`make sanitize`: the C tests, the examples and random call sequences under ASan with UBSan, and under TSan.
+
+The library itself is built with the sanitizer, so every access inside it is watched.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from c_programs import ROOT, SOURCES, build, run, sanitized_prefix
+
+SEQUENCES = os.environ.get("SEQUENCES", "20000")
+# Running out of memory is an answer the library has to give, so the allocators must not stop the program.
+ALLOCATOR = "allocator_may_return_null=1"
+OPTIONS = {"ASAN_OPTIONS": ALLOCATOR, "UBSAN_OPTIONS": "print_stacktrace=1", "TSAN_OPTIONS": ALLOCATOR}
+EXAMPLES = sorted((ROOT / "examples/08_from_c").glob("*.c*"))
+
+
+def programs(sanitizer: str) -> int:
+    """Runs everything under one sanitizer; the number of failures."""
+    library = sanitized_prefix(sanitizer)
+    flags = (f"-fsanitize={sanitizer}", "-fno-omit-frame-pointer")
+    failures = 0
+
+    def step(name: str, source: Path, *arguments: str, **environment: str) -> None:
+        nonlocal failures
+        is_c = source.suffix == ".c"
+        program = build(
+            source, compiler="gcc" if is_c else "g++", standard="gnu11" if is_c else "c++11", library=library,
+            flags=(*flags, *(("-DSTANDALONE",) if "sequences" in name else ())),
+        )  # fmt: skip
+        done = run(program, *arguments, library=library, environment={**OPTIONS, **environment}, timeout=3600)
+        clean = done.returncode == 0 and "Sanitizer:" not in done.stderr and "runtime error:" not in done.stderr
+        failures += not clean
+        print(f"{'ok  ' if clean else 'FAIL'} {sanitizer:18} {name}", flush=True)
+        if not clean:
+            print(done.stdout[-2000:] + done.stderr[-6000:])
+
+    with tempfile.TemporaryDirectory() as scratch:
+        for source in (SOURCES / "runtime.cpp", SOURCES / "operators.cpp"):
+            for name in re.findall(r"^TEST\((\w+),", source.read_text("utf-8"), re.MULTILINE):
+                step(f"{source.stem} {name}", source, name, TEST_SCRATCH_FILE=str(Path(scratch) / "config.json"))
+    for source in EXAMPLES:
+        step(f"example {source.stem}", source)
+    step("call sequences", SOURCES / "call_sequences.cpp", "1", SEQUENCES)
+    step("call sequences, strict", SOURCES / "call_sequences.cpp", "2", SEQUENCES, CONVGRAD_STRICT="1")
+    return failures
+
+
+def main() -> int:
+    chosen = sys.argv[1:] or ["address,undefined", "thread"]
+    return 1 if sum(programs(sanitizer) for sanitizer in chosen) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
