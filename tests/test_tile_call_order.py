@@ -300,7 +300,8 @@ def test_pointers_that_do_not_belong_together():
         ({"a": t.wo * 16}, "pointer.row"), ({"a": 16}, "pointer.row_start"), ({"c": 16}, "pointer.row_start"),
         ({"a": t.dout * t.cout1 * t.ho * t.wo * 16}, "pointer.batch"), ({"b": per_cin}, "pointer.cin_block"),
         ({"b": 256}, "pointer.cout_range"),
-        ({"b": 256, "K": t.dk * t.k_of_block}, "pointer.cout_block"), ({"b": 16}, "pointer.weight_block"), ({"c": t.wi * 16}, "start.row"),
+        ({"b": 256, "K": t.dk * t.k_of_block}, "pointer.cout_block"),
+        ({"b": 16}, "pointer.weight_block"), ({"c": t.wi * 16}, "start.row"),
     )  # fmt: skip
     for moved, rule in cases:
         with pytest.raises(AddressError) as caught:

@@ -34,7 +34,8 @@ from .platform import PlatformInfo
 from .simulate import InputSimulation, simulate
 from .simulate_filter import FilterSimulation, simulate_filter
 from .tiling_filter import Conv3dBpFilterTiling
-from .tiling_input import Conv3DBpInputTiling, FieldReport
+from .tiling_input import Conv3DBpInputTiling
+from .tiling_report import FieldReport
 from .traffic import Traffic, TrafficReport, traffic_report
 
 __all__ = [

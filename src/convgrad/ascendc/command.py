@@ -21,7 +21,7 @@ from .golden import Golden
 from .platform import PlatformInfo
 from .simulate import simulate
 from .simulate_filter import simulate_filter
-from .tiling_input import FieldReport
+from .tiling_report import FieldReport
 from .traffic import TrafficReport, traffic_report
 
 DESCRIPTION = """Run the tile kernel of a problem line on every core and say what it does.

@@ -23,7 +23,7 @@ from .picture import draw_walk
 from .platform import PlatformInfo
 from .problem_input import Sextuple, Triple
 from .simulate import plan_input
-from .tiling_input import FieldReport
+from .tiling_report import FieldReport
 
 PRODUCTS = ("cpu", "A2", "A3")
 

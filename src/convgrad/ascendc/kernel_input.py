@@ -19,6 +19,7 @@ from .input_checks import check_record, weights_stay
 from .input_math import Matrix, expanded_block, gather_positions, weight_elements, weight_matrix
 from .input_record import TConv3DBackpropInputTiling, record_from_dict
 from .input_staged import StagedCube
+from .input_store import block_runs, raw_run, store_runs
 from .platform import PlatformInfo
 from .pointers import Mistake, grad_input_mistakes, grad_output_mistakes, pairing_mistakes, weight_mistakes
 from .walk import SingleShape, Tile, make_tile, row_window, single_shape
@@ -171,10 +172,12 @@ class Conv3DBackpropInput:
         if self._life.state is State.TILE_SKIPPED or self._tile is None:
             return
         self._check_output_pointer(output)
+        values = None if self._l0c is None else rounding.store(self._dtype, self._l0c, overflow=self._overflow)
         if self.types[3].format is ConvFormat.NCDHW:
-            self._store_raw(output, bool(enAtomic))
+            runs = raw_run(self._require_tiling(), self._tile, values, self.block_idx)
         else:
-            self._store_blocks(output, bool(enAtomic))
+            runs = block_runs(self._require_tiling(), self._tile, values)
+        store_runs(runs, output, bool(enAtomic), self._life.refuse)
         self._l0c = None
         self._life.move(State.TILE_TAKEN)
 
@@ -346,42 +349,3 @@ class Conv3DBackpropInput:
                     )
                 ]
             )
-
-    def _store_blocks(self, output: GlobalTensor, atomic: bool) -> None:
-        """NDC1HWC0: each block of 16 columns is m_length rows of 16 lanes, one channel block further on."""
-        t, tile = self._require_tiling(), self._tile
-        assert tile is not None
-        plane_size = t.hi * t.wi
-        start = (tile.plane * t.cin1 * t.c0 + tile.n_start) * plane_size + tile.m_start * t.c0
-        values = None if self._l0c is None else rounding.store(self._dtype, self._l0c, overflow=self._overflow)
-        for block in range(tile.n_length // t.c0):
-            doing = f"GetTensorC, {tile}, channel block {tile.n_start // t.c0 + block}"
-            at = start + block * plane_size * t.c0
-            try:
-                if values is None:
-                    output.touch(at, tile.m_length * t.c0, doing, atomic)
-                else:
-                    lanes = values[:, block * t.c0 : (block + 1) * t.c0]
-                    output.write(at, np.ascontiguousarray(lanes).reshape(-1), doing, atomic)
-            except AddressError as error:
-                self._life.refuse(error)
-
-    def _store_raw(self, output: GlobalTensor, atomic: bool) -> None:
-        """NCDHW: the tile as [channel block][position][lane], dense, into this core's share of a workspace."""
-        t, tile = self._require_tiling(), self._tile
-        assert tile is not None
-        start, count = self.block_idx * t.baseM * t.baseN, tile.m_length * tile.n_length
-        doing = f"GetTensorC, {tile}, raw tile of core {self.block_idx}"
-        try:
-            if self._l0c is None:
-                output.touch(start, count, doing, atomic)
-                return
-            blocks = self._l0c.reshape(tile.m_length, -1, t.c0).transpose(1, 0, 2)
-            output.write(
-                start,
-                rounding.store(self._dtype, np.ascontiguousarray(blocks).reshape(-1), overflow=self._overflow),
-                doing,
-                atomic,
-            )
-        except AddressError as error:
-            self._life.refuse(error)

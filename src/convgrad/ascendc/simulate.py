@@ -21,7 +21,8 @@ from .kernel_input import Conv3DBackpropInput
 from .ncdhw import finish_ncdhw
 from .platform import PlatformInfo
 from .problem_input import Sextuple, Triple, operands, six_pads, three
-from .tiling_input import Conv3DBpInputTiling, FieldReport
+from .tiling_input import Conv3DBpInputTiling
+from .tiling_report import FieldReport
 
 
 @dataclass(frozen=True, slots=True)

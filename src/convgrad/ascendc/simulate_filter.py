@@ -22,7 +22,7 @@ from .kernel_filter import Conv3DBackpropFilter
 from .platform import PlatformInfo
 from .problem_input import operands, six_pads, three
 from .tiling_filter import Conv3dBpFilterTiling
-from .tiling_input import FieldReport
+from .tiling_report import FieldReport
 
 
 @dataclass(frozen=True, slots=True)

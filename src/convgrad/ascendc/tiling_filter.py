@@ -10,7 +10,7 @@ from .filter_record import Conv3DBackpropFilterTilingData, FilterParams, TConv3D
 from .filter_search import filter_search
 from .input_record import ceil_div
 from .platform import PlatformInfo
-from .tiling_input import FieldReport
+from .tiling_report import FieldReport
 
 FIXED_REASONS = {
     "group": "groups other than 1 are not part of this object", "al0Pbuffer": "L0A is always halved",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 
 from .conv_type import ConvDtype, ConvFormat, ConvType, TPosition
 from .input_checks import broken_checks, leaves_elements_unwritten, trailing_pad
@@ -13,33 +13,10 @@ from .input_record import (
 )
 from .input_search import search
 from .platform import PlatformInfo
+from .tiling_report import FieldReport, input_report
 
 AXES = "DHW"
 UNSET = (-1, -1, -1, -1, -1)
-FIXED_REASONS = {
-    "group": "groups other than 1 are not part of this object",
-    "al0Pbuffer": "L0A is always halved",
-    "bl0Pbuffer": "L0B is always halved",
-    "cl0Pbuffer": "one tile at a time fills L0C best",
-    "stepM": "one tile of M per load",
-    "stepN": "one tile of N per load",
-    "iterateOrder": "M fastest: weights change least",
-    "hf32Flag": "16-bit operands",
-    "reserved": "never written",
-    "singleCoreHo": "not read by the kernel",
-    "singleCoreDin": "a walk covers one plane",
-    "singleCoreBatch": "a single shape covers one batch",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class FieldReport:
-    """One line of the tiling report."""
-
-    name: str
-    value: int
-    meaning: str
-    reason: str
 
 
 class Conv3DBpInputTiling:
@@ -138,7 +115,7 @@ class Conv3DBpInputTiling:
             self.reason = "; ".join(f"{row.demand}, got {got}" for row, got in broken)
             return -1
         tiling.conv3DDxTiling = record
-        self.report = self._report(record, cut.reasons)
+        self.report = input_report(record, cut.reasons, self._zeroing_cause(record), self._transposed)
         self._zeroing = record.initOutputFlag
         return 0
 
@@ -226,7 +203,7 @@ class Conv3DBpInputTiling:
             return f"{name}: the size of gradInput must be above 0, got {size}"
         reach = (window - 1) * dilation + 1
         rest = size + low + high - reach - (self._output_padding[axis] if self._transposed else 0)
-        expected = int(rest / stride) + 1
+        expected = rest // stride + 1
         if out != expected or rest < 0:
             return (
                 f"{name}: gradOutput must be (size {size} + pads {low} + {high} - reach {reach}) / stride {stride} "
@@ -323,33 +300,3 @@ class Conv3DBpInputTiling:
             (leaves_elements_unwritten(t), "some planes or rows are reached by no window"),
         ]
         return next((text for holds, text in causes if holds), "")
-
-    def _report(self, record: TConv3DBackpropInputTiling, reasons: dict[str, str]) -> tuple[FieldReport, ...]:
-        zeroing = self._zeroing_cause(record) or "every element of gradInput is written by a tile"
-        derived = {
-            "backpropPadUp": "(hk - 1) * dilationH - padUp",
-            "backpropPadLeft": "(wk - 1) * dilationW - padLeft",
-            "backpropPadDown": "hi - expanded rows + padUp",
-            "backpropPadRight": "wi - expanded columns + padLeft",
-            "backpropPadTail": "di - expanded planes + padFront",
-            "initOutputFlag": zeroing,
-            "cout1": "cout / c0 rounded up",
-            "cin1": "cin / c0 rounded up",
-            "cout1G": "cout1, one group",
-            "cin1G": "cin1, one group",
-            "c0": "32 bytes of channels",
-            "c0Bits": "log2(c0)",
-        }
-        if self._transposed:
-            derived |= dict.fromkeys(("di", "hi", "wi"), "inferred from gradOutput, transpose mode")
-        known = FIXED_REASONS | derived | reasons
-        once = {one.name: "always 1 here" for one in fields(record) if one.name.startswith(("base", "step", "single"))}
-        return tuple(
-            FieldReport(
-                one.name,
-                getattr(record, one.name),
-                one.metadata["meaning"],
-                known.get(one.name) or once.get(one.name, "as set"),
-            )
-            for one in fields(record)
-        )
