@@ -68,6 +68,7 @@ LOWEST = [
     ("groups below 0", "groups=1", "groups=-1"), ("output_padding", "output_padding=0x0", "output_padding=0x1"),
     ("output_padding below 0", "output_padding=0x0", "output_padding=-1x0"), ("math", "math=2", "math=-1"),
     ("math above 3", "math=2", "math=4"), ("batch", "go=1x4x4x4", "go=2x4x4x4"),
+    ("grad_output channels", "go=1x4x4x4", "go=1x5x4x4 bias_sizes=5 gb=5"),
     ("size", "go=1x4x4x4", "go=1x4x4x3"), ("weight channels", "w=4x4x3x3", "w=4x3x3x3 gw=4x3x3x3"),
     ("stride length", "stride=1x1", "stride=1x1x1"), ("dilation length", "dilation=1x1", "dilation=1"),
     ("padding length", "padding=0x0", "padding=0x0x0"),
@@ -85,6 +86,29 @@ def test_values_every_product_asks_for(what: str, inside: str, outside: str, con
     line = f"conv n1 c4>4 i6x6 k3 fp16 on={product} as={conformance}"
     assert check(Request.parse(f"{line} {inside}")).ok
     assert check(Request.parse(f"{line} {outside}")).status == 161002
+
+
+@pytest.mark.parametrize("product", ("cpu", "950", "A3", "A2", "910", "310P"))
+def test_bias_sizes_on_every_product(product: str) -> None:
+    """Documents: one element, the channels of the bias; the runtime looks at neither; a null is cpu's alone."""
+    line = f"conv n1 c4>4 i6x6 k3 fp16 on={product}"
+    for words in ("bias_sizes=3", "bias_sizes=4x4", "bias_sizes=none"):
+        assert check(Request.parse(f"{line} {words}")).status == 161002
+        assert check(Request.parse(f"{line} {words} as=runtime")).ok
+    assert check(Request.parse(f"{line} bias_sizes=null")).status == (0 if product == "cpu" else 161001)
+    assert check(Request.parse(f"{line} bias_sizes=3 want=xw")).ok
+
+
+@pytest.mark.parametrize("conformance", ("document", "runtime"))
+@pytest.mark.parametrize("product", ("cpu", "950", "A3", "A2", "910", "310P"))
+def test_lengths_in_1d(conformance: str, product: str) -> None:
+    """One number per axis: four of them, or none, are 161002 in 1-D on every product."""
+    line = f"conv n1 c4>4 i6 k3 fp16 on={product} as={conformance}"
+    assert check(Request.parse(line)).ok
+    for name, value in (("stride", "1"), ("dilation", "1"), ("padding", "0"), ("output_padding", "0")):
+        for length in (2, 4):
+            assert check(Request.parse(f"{line} {name}={'x'.join([value] * length)}")).status == 161002
+        assert check(Request.parse(f"{line} {name}=none")).status == 161002
 
 
 @pytest.mark.parametrize("conformance", ("document", "runtime"))

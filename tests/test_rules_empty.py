@@ -16,7 +16,7 @@ ACCEPTED = [
     "conv n0 c1>1 i0x1x1 k0x1x1 fp16 go=100x100x0x1x1 bias_sizes=100 gb=100",
     f"{TCONV} go=0x7x8x8",  # no batch: the channels of grad_output are not looked at
     f"{CONV} go=5x4x1x1", f"{CONV} gb=9",  # nor are batch and size, nor the shape of grad_bias
-    f"{CONV} padding=0x0x0x0", f"{CONV} want=-",
+    f"{CONV} padding=0x0x0x0", f"{CONV} want=-", "conv n2 c4>0 i6x6 k3 fp16 want=w",
 ]  # fmt: skip
 REFUSED = [
     (f"{CONV} bias_sizes=5", INVALID, INVALID), (f"{CONV} bias_sizes=4x4", INVALID, INVALID),
