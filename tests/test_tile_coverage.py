@@ -138,6 +138,24 @@ def test_the_same_block_twice_is_written_twice():
     assert "coverage.twice" in rules(report) and report.written_by_two_cores == 0
 
 
+def test_one_core_zeroing_for_all_must_be_waited_for():
+    """Core 0 zeroes everything and nobody waits: the other cores' stores race with it; with a meeting they do not."""
+    t = small(planned().tiling)
+
+    def kernel(meet):
+        def body(core):
+            if core.GetBlockIdx() == 0:
+                Fill(core.gradInputGm, t.grad_input_size, 0)
+            if meet:
+                yield
+            yield from author(zero=False)(core)
+
+        return body
+
+    assert rules(check_kernel(kernel(False), t, cores=6)) == {"coverage.race"}
+    assert check_kernel(kernel(True), t, cores=6).ok
+
+
 def test_out_of_range_writes_are_counted():
     """Every write outside gradInput is counted, and the first one tells its tile and overrun."""
     t = small(planned().tiling)

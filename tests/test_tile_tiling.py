@@ -315,6 +315,18 @@ def test_a_record_may_not_hide_unwritten_elements():
         check_record(replace(t, initOutputFlag=0), PLATFORM)
 
 
+def test_rows_past_the_last_window_must_be_zeroed_and_are_cut_off():
+    """Stride 4, window 2: no window reaches the last rows. The flag may not be 0; the last block leaves them out."""
+    t = record(size=(2, 12, 8), window=(1, 2, 1), padding=(0,) * 6, stride=(1, 4, 1), cores=1)
+    assert (t.ho, t.backpropPadDown, t.initOutputFlag) == (3, 3, 1)
+    with pytest.raises(TilingError, match="initOutputFlag must be 1"):
+        check_record(replace(t, initOutputFlag=0), PLATFORM)
+    whole_plane = replace(t, singleCoreM=t.hi * t.wi)
+    assert {block.M for block in flat_blocks(whole_plane, 1)} == {10 * t.wi}
+    three_rows = replace(t, singleCoreM=3 * t.wi)
+    assert [block.M // t.wi for block in flat_blocks(three_rows, 1) if block.plane == 0] == [3, 3, 3, 1]
+
+
 def test_every_capacity_overflow_raises_with_the_numbers():
     """L0A, L0B, L0C and L1 one byte too small raise with the product that makes the size, and the size there is."""
     t = record()

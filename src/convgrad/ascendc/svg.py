@@ -16,7 +16,7 @@ text { font-family: 'Segoe UI', 'Noto Sans', Helvetica, Arial, sans-serif; fill:
 def core_colour(core: int, order: float = 0.0) -> str:
     """The colour of a core: hues a golden angle apart, so neighbours differ; later tiles are darker."""
     hue = (205 + core * 137.508) % 360
-    return f"hsl({hue:.0f} 62% {83 - 23 * order:.0f}%)"
+    return f"hsl({hue:.0f}, 62%, {83 - 23 * order:.0f}%)"
 
 
 class Canvas:
