@@ -287,6 +287,18 @@ def test_checkpointed_layers():
     assert [call.layer for call in record] == ["0"]
 
 
+def test_autocast_and_compiled_models():
+    """Under autocast the cast tensors are computed; a compiled model is emulated like any other."""
+    net, x = Net(), torch.ones(2, 3, 8, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16), door.emulate() as record:
+        net(x).float().sum().backward()
+    assert {call.computed_in for call in record} == {"bfloat16"} and record[0].layer == "up"
+    compiled = torch.compile(net, backend="eager")
+    with door.emulate() as record:
+        compiled(x).sum().backward()
+    assert [call.layer for call in record] == ["up", "frozen", "Net", "body.0", "body.0", "stem"]
+
+
 def test_same_bits_for_every_thread_count():
     """Deterministic: thread counts and repetition change nothing."""
     layer, x = layer_and_input("2d", normals)

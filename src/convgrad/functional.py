@@ -131,8 +131,8 @@ def convolution(
         Operator.CONV, None, _spec(x), _spec(w), stride=_numbers("stride", stride, rank),
         padding=_pads("padding", padding, rank), dilation=_numbers("dilation", dilation, rank),
         transposed=bool(transposed), output_padding=_numbers("output_padding", output_padding, rank),
-        groups=_number("groups", groups), output_mask=(False, False, False), math=_math(math), forward=True,
-        product=_product(product), conformance=_conformance(conformance),
+        groups=_number("groups", groups), output_mask=(False, False, False), math=read_math(math), forward=True,
+        product=read_product(product), conformance=read_conformance(conformance),
     )
     return _forward(request, x, w, bias, out, threads)
 
@@ -144,8 +144,8 @@ def conv_tbc(
     """The forward pass of the time-batch-channel convolution."""
     x, w = _operand(input, "input"), _operand(weight, "weight")
     request = Request(
-        Operator.TBC, None, _spec(x, "ND"), _spec(w, "ND"), pad=_number("pad", pad), math=_math(math), forward=True,
-        output_mask=(False, False, False), product=_product(product), conformance=_conformance(conformance),
+        Operator.TBC, None, _spec(x, "ND"), _spec(w, "ND"), pad=_number("pad", pad), math=read_math(math), forward=True,
+        output_mask=(False, False, False), product=read_product(product), conformance=read_conformance(conformance),
     )
     return _forward(request, x, w, bias, out, threads)
 
@@ -242,7 +242,8 @@ def _plainest(padding: tuple[PadEntry, ...], rank: int) -> tuple[PadEntry, ...]:
     return padding
 
 
-def _math(value: object) -> int:
+def read_math(value: object) -> int:
+    """cubeMathType by name or number."""
     if isinstance(value, str):
         if value not in MATH_NAMES:
             message = f"math must be one of {', '.join(MATH_NAMES)}, got {value!r}"
@@ -251,14 +252,16 @@ def _math(value: object) -> int:
     return _number("math", value)
 
 
-def _product(value: str) -> str:
+def read_product(value: str) -> str:
+    """The key of a product, by any of its names."""
     try:
         return products.find(value).key
     except ValueError as error:
         raise ConvGradError(str(error), rule="product.name", value=value) from None
 
 
-def _conformance(value: str) -> str:
+def read_conformance(value: str) -> str:
+    """`document` or `runtime`."""
     if value not in CONFORMANCES:
         raise ConvGradError(
             f"conformance must be document or runtime, got {value!r}", rule="conformance.name", value=value
@@ -337,9 +340,9 @@ def _conv_request(g: Operand, x: Operand, w: Operand, given: Buffers, asked: tup
     return Request(
         Operator.CONV, _spec(g), _spec(x), _spec(w), None, sizes, _numbers("stride", stride, rank),
         _pads("padding", padding, rank), _numbers("dilation", dilation, rank), bool(transposed),
-        _numbers("output_padding", output_padding, rank), _number("groups", groups), wanted, _math(math),
+        _numbers("output_padding", output_padding, rank), _number("groups", groups), wanted, read_math(math),
         grad_input, grad_weight, grad_bias,
-        product=_product(product), conformance=_conformance(conformance),
+        product=read_product(product), conformance=read_conformance(conformance),
     )
 
 
@@ -352,9 +355,9 @@ def _tbc_request(
     ordinary = (_spec(x, "ND"), _spec(w, "ND"), bias)
     outputs = [spec if o is None else _spec(o, "ND") for o, spec in zip(given, ordinary, strict=True)]
     return Request(
-        Operator.TBC, _spec(g, "ND"), _spec(x, "ND"), _spec(w, "ND"), bias, math=_math(math),
+        Operator.TBC, _spec(g, "ND"), _spec(x, "ND"), _spec(w, "ND"), bias, math=read_math(math),
         grad_input=outputs[0], grad_weight=outputs[1], grad_bias=outputs[2], pad=_number("pad", pad),
-        product=_product(product), conformance=_conformance(conformance),
+        product=read_product(product), conformance=read_conformance(conformance),
     )
 
 
@@ -371,7 +374,7 @@ def _execute(
         buffer = given[_RESULTS.index(step.result)]
         results[step.result] = _fresh(made.problem, step.result, step.stored_as) if buffer is None else buffer.array
     fine, coarse = (g.array, x.array) if made.problem.transposed else (x.array, g.array)
-    engines.run(made, fine, coarse, w.array, results, threads=_threads(threads))
+    engines.run(made, fine, coarse, w.array, results, threads=read_threads(threads))
     return Gradients(*(_wrapped(results.get(result), made, result) for result in _RESULTS))
 
 
@@ -390,7 +393,8 @@ def _wrapped(array: AnyArray | None, made: Plan, result: Result) -> Any:
     return Tensor(array, stored_as) if stored_as == "hifloat8" else array
 
 
-def _threads(threads: int | None) -> int | None:
+def read_threads(threads: int | None) -> int | None:
+    """A thread count of at least one; `None` leaves it to the engine."""
     if threads is None:
         return None
     count = _number("threads", threads)
@@ -452,5 +456,5 @@ def _forward(
             )
         _refuse_overlap(made.problem, (x, x, w), (buffer, None, None))
     fine, coarse = (None, x.array) if made.problem.transposed else (x.array, None)
-    engines.run_forward(made, fine, coarse, w.array, b, array, threads=_threads(threads))
+    engines.run_forward(made, fine, coarse, w.array, b, array, threads=read_threads(threads))
     return Tensor(array, spec.dtype) if spec.dtype == "hifloat8" else array

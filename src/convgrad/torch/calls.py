@@ -14,7 +14,7 @@ import torch
 from convgrad import dtypes, engines, functional, rounding
 from convgrad.planning import Plan, Result, make_plan
 from convgrad.problem import prove
-from convgrad.request import FORMAT_BY_RANK, MATH_NAMES, Operator, Request, TensorSpec, with_output
+from convgrad.request import FORMAT_BY_RANK, Operator, Request, TensorSpec, with_output
 from convgrad.rules.check import Verdict, check
 from convgrad.status import ConvGradError
 from convgrad.torch.memory import array_of, dtype_name, gradient_like, is_channels_last
@@ -33,9 +33,12 @@ class Settings:
     compute: str | None = None
     """Operands are rounded to this dtype, whatever the product would do."""
 
-    def __str__(self) -> str:
-        how = self.compute or f"math={MATH_NAMES[self.math]}"
-        return f"product={self.product} {how}"
+    @staticmethod
+    def of(product: str, math: str | int, conformance: str) -> Settings:
+        """From the names users write; a wrong one raises."""
+        return Settings(
+            functional.read_product(product), functional.read_math(math), functional.read_conformance(conformance)
+        )
 
 
 class Attributes(NamedTuple):

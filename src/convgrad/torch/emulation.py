@@ -130,14 +130,13 @@ def emulate(
     if on_refusal not in ("raise", "record"):
         message = f"on_refusal must be raise or record, got {on_refusal!r}"
         raise ConvGradError(message, rule="on_refusal.name", value=on_refusal)
-    number = default_math(math, allow_hf32)
-    settings = Settings(functional._product(product), number, functional._conformance(conformance))
-    return Emulation(settings, on_refusal == "record", forward, functional._threads(threads))
+    settings = Settings.of(product, default_math(math, allow_hf32), conformance)
+    return Emulation(settings, on_refusal == "record", forward, functional.read_threads(threads))
 
 
 def default_math(math: str | int | None, allow_hf32: bool) -> int:
     """The cubeMathType asked for, or the one the device's switch stands for."""
-    number = functional._math(("keep", "allow_down")[bool(allow_hf32)] if math is None else math)
+    number = functional.read_math(("keep", "allow_down")[bool(allow_hf32)] if math is None else math)
     if number == MATH_NAMES.index("hf32") and not allow_hf32:
         raise ConvGradError("math='hf32' contradicts allow_hf32=False", rule="math.hf32", value=allow_hf32)
     return number

@@ -68,14 +68,18 @@ class LayerNames:
     def _entered(self, module: Module, inputs: Any) -> None:
         stack = self._stack()
         if not stack:
-            kind = type(module).__name__
-            self._running.names = WeakKeyDictionary({m: n or kind for n, m in module.named_modules()})
+            self._running.names = WeakKeyDictionary({m: _name(n, m) for n, m in module.named_modules()})
         stack.append((module, self._running.names.get(module, type(module).__name__)))
 
     def _left(self, module: Module, inputs: Any, output: Any) -> None:
         stack = self._stack()
         while stack and stack.pop()[0] is not module:
             pass  # a module whose forward raised never says that it was left
+
+
+def _name(path: str, module: Module) -> str:
+    """The path without the wrappers of torch.compile; the outermost module goes by its type."""
+    return ".".join(part for part in path.split(".") if part != "_orig_mod") or type(module).__name__
 
 
 def node_number() -> int | None:

@@ -19,7 +19,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from convgrad import functional
 from convgrad.geometry import coarse_size, fine_size
 from convgrad.torch import calls
 from convgrad.torch.memory import gradient_like, is_channels_last
@@ -39,10 +38,6 @@ def pairs_of(padding: Sequence[int], rank: int) -> list[Pair]:
     return [(p, p) for p in padding]
 
 
-def _settings(math: str, product: str, conformance: str) -> calls.Settings:
-    return calls.Settings(functional._product(product), functional._math(math), functional._conformance(conformance))
-
-
 # ---- convolution -------------------------------------------------------------------------------------------
 
 
@@ -57,7 +52,7 @@ def convolution_op(
 ) -> Tensor:
     """The forward pass."""
     numbers = calls.Attributes.of((None, stride, padding, dilation, transposed, output_padding, groups, ()))
-    return _computed(calls.decide_forward(_settings(math, product, conformance), input, weight, numbers), input,
+    return _computed(calls.decide_forward(calls.Settings.of(product, math, conformance), input, weight, numbers), input,
                      weight, bias, threads)
 
 
@@ -97,7 +92,7 @@ def conv_backward_op(
     attributes = calls.Attributes.of(
         (bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask)
     )
-    decision = calls.decide_conv(_settings(math, product, conformance), grad_output, input, weight, attributes)
+    decision = calls.decide_conv(calls.Settings.of(product, math, conformance), grad_output, input, weight, attributes)
     if decision.plan is None:
         raise calls.refusal(decision.verdict)
     found = calls.gradients(decision.plan, grad_output, input, weight, threads)
@@ -192,7 +187,7 @@ def conv_tbc_op(
     threads: int | None,
 ) -> Tensor:
     """The forward pass of the time-batch-channel convolution."""
-    decision = calls.decide_forward(_settings(math, product, conformance), input, weight, pad)
+    decision = calls.decide_forward(calls.Settings.of(product, math, conformance), input, weight, pad)
     return _computed(decision, input, weight, bias, threads)
 
 
@@ -212,7 +207,7 @@ def conv_tbc_backward_op(
     conformance: str, threads: int | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of the time-batch-channel convolution."""
-    decision = calls.decide_tbc(_settings(math, product, conformance), grad_output, input, weight, bias, pad)
+    decision = calls.decide_tbc(calls.Settings.of(product, math, conformance), grad_output, input, weight, bias, pad)
     if decision.plan is None:
         raise calls.refusal(decision.verdict)
     x, w, b = calls.gradients(decision.plan, grad_output, input, weight, threads)

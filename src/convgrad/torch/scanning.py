@@ -12,7 +12,7 @@ from typing import Any, overload
 import torch
 from torch import nn
 
-from convgrad import functional, terminal
+from convgrad import terminal
 from convgrad.precision import compute
 from convgrad.request import Request
 from convgrad.rules.check import Verdict, check
@@ -191,7 +191,7 @@ def scan(
     `math` and `allow_hf32` as for `emulate`. `dtype` asks about the model as if it were converted to that dtype first.
     """
     settings = [
-        Settings(functional._product(p), default_math(math, allow_hf32), functional._conformance(conformance))
+        Settings.of(p, default_math(math, allow_hf32), conformance)
         for p in ([products] if isinstance(products, str) else products)
     ]
     if not settings:
