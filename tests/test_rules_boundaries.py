@@ -68,6 +68,7 @@ LOWEST = [
     ("groups below 0", "groups=1", "groups=-1"), ("output_padding", "output_padding=0x0", "output_padding=0x1"),
     ("output_padding below 0", "output_padding=0x0", "output_padding=-1x0"), ("math", "math=2", "math=-1"),
     ("math above 3", "math=2", "math=4"), ("batch", "go=1x4x4x4", "go=2x4x4x4"),
+    ("groups divide Cout", "groups=1", "w=3x2x3x3 gw=3x2x3x3 groups=2 go=1x3x4x4 gb=3 bias_sizes=3"),
     ("grad_output channels", "go=1x4x4x4", "go=1x5x4x4 bias_sizes=5 gb=5"),
     ("size", "go=1x4x4x4", "go=1x4x4x3"), ("weight channels", "w=4x4x3x3", "w=4x3x3x3 gw=4x3x3x3"),
     ("stride length", "stride=1x1", "stride=1x1x1"), ("dilation length", "dilation=1x1", "dilation=1"),

@@ -78,6 +78,9 @@ def test_numbers_beyond_2_to_the_40_are_refused_on_every_product(product: str) -
     for words in (f"s{beyond}", f"d{beyond}", f"p{beyond} s{2**40}", f"groups={beyond}", f"gb={beyond}"):
         line = f"tconv n1 c1>1 i1 k1 fp16 {words} on={product}"
         assert check(Request.parse(line)).status == INVALID, line
+    for length, status in ((2**20, 0), (2**20 + 1, INVALID)):  # 2^56 multiply-adds, and more
+        line = f"conv n1 c{2**18}>{2**18} i{length} k1 fp16 on={product}"
+        assert check(Request.parse(line)).status == status, line
 
 
 @pytest.mark.parametrize("product", (*RECENT, *OLDER))
