@@ -53,5 +53,7 @@ sanitize: $(READY)
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz.py
 
+include native/engine.mk
+
 clean:
 	rm -rf $(VENV) build dist

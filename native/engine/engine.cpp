@@ -8,7 +8,12 @@
 
 namespace cg {
 
-#if defined(__x86_64__)
+// A build for one instruction set (tests under an emulator or a sanitizer) names it in CG_ONLY_ISA.
+#define PASTE(a, b) a##b
+#define ISA_SYMBOL(name) PASTE(isa_, name)
+#if defined(CG_ONLY_ISA)
+extern const Isa ISA_SYMBOL(CG_ONLY_ISA);
+#elif defined(__x86_64__)
 extern const Isa isa_baseline, isa_avx2, isa_avx512;
 #elif defined(__aarch64__)
 extern const Isa isa_neon;
@@ -31,7 +36,9 @@ struct IsaRow {
 };
 
 const Isa* choose_isa() {
-#if defined(__x86_64__)
+#if defined(CG_ONLY_ISA)
+    const IsaRow rows[] = {{&ISA_SYMBOL(CG_ONLY_ISA), true}};
+#elif defined(__x86_64__)
     __builtin_cpu_init();
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&

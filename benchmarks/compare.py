@@ -1,0 +1,121 @@
+"""Print the ratios between two recorded runs, or the page about one.
+
+    python benchmarks/compare.py before.jsonl after.jsonl
+    python benchmarks/compare.py --page run.jsonl > docs/performance.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def rows(path: Path) -> list[Row]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def key(row: Row) -> tuple[str, str, str, bool]:
+    return row["line"], row["dtype"], row["want"], row["channels_last"]
+
+
+def mean(values: list[float]) -> float:
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def compare(before: list[Row], after: list[Row]) -> None:
+    """Each problem's speed-up, corrected by nothing: the sgemm rates beside it say how alike the two moments were."""
+    old = {key(row): row for row in before}
+    ratios = []
+    print(f"{'problem':72} {'dtype':5} {'want':12} {'before':>9} {'after':>9} {'ratio':>6}  sgemm")
+    for row in after:
+        was = old.get(key(row))
+        if was is None:
+            continue
+        ratios.append(was["ms"] / row["ms"])
+        print(f"{row['line']:72} {row['dtype']:5} {row['want']:12} {was['ms']:9.3f} {row['ms']:9.3f} {ratios[-1]:6.2f}"
+              f"  {was['sgemm']:.0f} / {row['sgemm']:.0f}")
+    if ratios:
+        print(f"geometric mean {mean(ratios):.3f} over {len(ratios)} rows")
+
+
+PAGE_HEAD = """\
+<!-- Written by `make bench` from {source}; change nothing here. -->
+# Performance
+
+`make bench` runs `benchmarks/run.py`: every problem of `benchmarks/problems/`, the engine and PyTorch {torch} one
+after the other in each of {rounds} rounds, the median of the rounds' best calls. Engine {isa}, {threads} thread(s),
+{clock} clock. Ratios are PyTorch's time by ours: above 1 we are faster. "sgemm" is the rate of PyTorch's own float32
+matrix product measured beside each problem, the share is ours of it.
+
+## What is promised
+
+* The same bits for any number of threads and on every run. What orders a sum (K blocks, runs of pixels) is computed
+  from the problem alone; only what does not order it follows the number of threads.
+* AVX2 and AVX-512 give the same bits: sums use the same order, matrix kernels keep each element in one lane, and sums
+  over lanes always have eight. NEON has the same order and fused multiply-adds too, but is only promised to agree on
+  exact sums. The x86-64 baseline has no fused multiply-add: its sums differ in the last bits.
+* Workspace: at most 5 MiB shared by a call and 4 MiB per thread, whatever the problem; `plan.workspace_bytes` says how
+  much. It is kept by the threads and used again. Peak memory of a call is its tensors plus this.
+* An inf or NaN reaches exactly what the law ties it to; where a fast path would let it meet a padding zero, the plain
+  path computes the contraction again.
+
+## Paths
+
+`print(plan)` names the path of each gradient.
+
+{paths}
+
+## Recorded run
+"""
+
+
+def page(run: list[Row], source: Path) -> str:
+    from convgrad.engines import native
+
+    names = native.path_names()[1:]
+    conditions = [native.library().cg_path_condition(i + 1).decode() for i in range(len(names))]
+    paths = "| path | taken for |\n|---|---|\n" + "\n".join(
+        f"| {name} | {text} |" for name, text in zip(names, conditions, strict=True)
+    )
+    text = PAGE_HEAD.format(**{**run[0], "source": source.name, "paths": paths})
+    for dtype in dict.fromkeys(row["dtype"] for row in run):
+        mine = [row for row in run if row["dtype"] == dtype]
+        text += f"\n### {dtype}\n\n| problem | want | ms | PyTorch ms | ratio | GF/s | of sgemm |\n"
+        text += "|---|---|---|---|---|---|---|\n"
+        for row in mine:
+            text += (f"| `{row['line']}` | {row['want']} | {row['ms']:.3f} | {row['pytorch_ms']:.3f} | "
+                     f"{row['ratio']:.2f} | {row['gflops']:.0f} | {row['gflops'] / row['sgemm']:.2f} |\n")
+        for want in dict.fromkeys(row["want"] for row in mine):
+            ratios = [row["ratio"] for row in mine if row["want"] == want]
+            text += f"\n{want}: geometric mean {mean(ratios):.2f}, least {min(ratios):.2f}.\n"
+    checked = [row for row in run if "error" in row]
+    if checked:
+        text += ("\n### Relative error against float64 (float32 operands)\n\n"
+                 "| problem | grad_input, grad_weight, grad_bias | PyTorch |\n|---|---|---|\n")
+        for row in checked:
+            shown = [", ".join(f"{e:.1e}" for e in row[k]) for k in ("error", "pytorch_error")]
+            text += f"| `{row['line']}` | {shown[0]} | {shown[1]} |\n"
+    return text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--page", action="store_true")
+    parser.add_argument("runs", nargs="+", type=Path)
+    options = parser.parse_args()
+    if options.page:
+        print(page(rows(options.runs[0]), options.runs[0]), end="")
+    elif len(options.runs) == 2:
+        compare(rows(options.runs[0]), rows(options.runs[1]))
+    else:
+        parser.error("two runs to compare, or --page and one")
+
+
+if __name__ == "__main__":
+    main()

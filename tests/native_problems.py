@@ -1,0 +1,112 @@
+"""Problems for the tests of the native engine: one line each, and why it is there; tensors; every path."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+
+import numpy as np
+
+from convgrad import dtypes, rounding
+from convgrad.engines import native, reference
+from convgrad.functional import plan
+from convgrad.geometry import Contraction
+from convgrad.planning import Result
+from convgrad.request import Request
+
+# Sizes that leave tails in every blocking: rows, columns, channels, panels, bands.
+LINES = (
+    "conv n2 c5>7 i9x11 k3x3 s1 p1 d1 g1 fp32",  # odd everything
+    "conv n1 c16>24 i20x20 k3x3 s1 p1 d1 g1 fp32",  # whole panels
+    "conv n2 c3>8 i21x19 k7x7 s2 p3 d1 g1 fp32",  # a stem: three channels, stride residues
+    "conv n3 c20>33 i6x6 k1x1 s1 p0 d1 g1 fp32",  # a plain matrix product
+    "conv n2 c8>8 i13x12 k1x1 s3 p0 d1 g1 fp32",  # cells no tap reaches
+    "conv n2 c12>8 i14x15 k3x2 s2x3 p2x1 d2x1 g4 fp32",  # few channels per group
+    "conv n1 c4>4 i5x6x7 k2x3x2 s2x1x3 p1 d1x2x1 g2 fp32",  # three axes, all different
+    "conv n2 c6>10 i300 k9 s1 p4 d1 g2 fp32",  # one axis
+    "conv n1 c3>5 i900 k2 s1 p0 d512 g1 fp32",  # wide dilation
+    "conv n1 c2>2 i3x3 k3x3 s7x5 p2 d1 g1 fp32",  # strides beyond the extent
+    "tconv n2 c6>5 i7x6 k4x4 s2 p1 d1 g1 fp32",  # transposed: fine and coarse change places
+    "tconv n1 c8>8 i9x5 k3x3 s3x1 p1x0 d1x2 g4 fp32",
+    "conv n2 c19>19 i17x23 k3x3 s1 p1 d1 g19 fp32",  # depthwise, square window
+    "conv n2 c16>16 i18x20 k5x5 s1 p2 d1 g16 fp32",
+    "conv n1 c24>24 i21x9 k7x7 s1 p3 d1 g24 fp32",
+    "conv n2 c16>16 i19x21 k3x3 s2 p1 d1 g16 fp32",  # depthwise with residues
+    "conv n1 c8>8 i16x33 k4x3 s1 p2 d2x3 g8 fp32",  # depthwise, dilated: no neighbouring rows
+    "conv n1 c9>9 i20x24 k31x31 s1 p15 d1 g9 fp32",  # depthwise, wide window
+    "conv n1 c8>8 i6x7x8 k3x3x3 s1 p1 d1 g8 fp32",
+    "tconv n1 c16>16 i8x9 k3x3 s2 p1 d1 g16 fp32",
+    "tbc n3 c10>12 i40 k5 p2 fp32",
+)
+LAYOUTS = ("contiguous", "channels last", "batch inside", "every second", "reversed")
+PATHS = range(1, len(native.path_names()) if native.available() else 1)
+
+
+def problem(line: str, dtype: str = "float32", **changes):
+    """The plan of a line, all gradients wanted, in a dtype."""
+    word = dtypes.find(dtype).word
+    return plan(replace(Request.parse(line.replace("fp32", word)), **changes))
+
+
+def spread(array: np.ndarray, layout: str) -> np.ndarray:
+    """The same values with other strides."""
+    if layout == "channels last":
+        return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+    if layout == "batch inside":
+        order = (*range(2, array.ndim), 0, 1)
+        return np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
+    if layout == "every second":
+        wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
+        wide[..., ::2] = array
+        return wide[..., ::2]
+    if layout == "reversed":
+        return np.ascontiguousarray(array[..., ::-1])[..., ::-1]
+    return array
+
+
+def operands(made, fill, layout: str = "contiguous"):
+    """fine, coarse and weight of a plan; `fill(shape)` gives numbers."""
+    r = made.problem.request
+    fine, coarse = (r.grad_output, r.input) if made.problem.transposed else (r.input, r.grad_output)
+    stored = [rounding.store(dtypes.find(spec.dtype), fill(spec.shape)) for spec in (fine, coarse, r.weight)]
+    return [spread(stored[0], layout), spread(stored[1], layout), stored[2]]
+
+
+def empty_results(made, layout: str = "contiguous"):
+    """Buffers full of a value no gradient here has."""
+    r = made.problem.request
+    specs = {Result.GRAD_INPUT: r.grad_input, Result.GRAD_WEIGHT: r.grad_weight, Result.GRAD_BIAS: r.grad_bias}
+    buffers = {}
+    for step in made.steps:
+        shape = specs[step.result].shape
+        array = rounding.store(dtypes.find(step.stored_as), np.full(shape, -13.0))
+        buffers[step.result] = spread(array, layout) if step.result is Result.GRAD_INPUT else array
+    return buffers
+
+
+def only(made, step):
+    """The plan with one step alone: paths are forced per contraction."""
+    return replace(made, steps=(step,), paths=(), workspace_bytes=0)
+
+
+def accepted(made, arrays, results, path: int) -> bool:
+    """Whether the engine's path takes this one-step plan for tensors of these strides."""
+    (step,) = made.steps
+    number = {Contraction.TO_FINE: 0, Contraction.TO_COARSE: 1, Contraction.TO_WEIGHT: 2}[step.contraction]
+    image = bytearray(native._template(made, [*arrays, results[step.result]], 0).image)
+    for place in native._template(made, [*arrays, results[step.result]], 0).places:
+        native._ADDRESS.pack_into(image, place, 64)
+    memory = (ctypes.c_char * len(image)).from_buffer(image)
+    return bool(native.library().cg_path_accepts(ctypes.addressof(memory), number, path))
+
+
+def native_results(made, arrays, layout="contiguous", **options):
+    results = empty_results(made, layout)
+    native.run(made, *arrays, results, **options)
+    return results
+
+
+def reference_results(made, arrays):
+    results = empty_results(made)
+    reference.run(made, *arrays, results)
+    return results

@@ -1,0 +1,91 @@
+"""The engine's conversions against the rows: every 8- and 16-bit code, and float32 around every boundary."""
+
+import ctypes
+import struct
+
+import numpy as np
+import pytest
+
+from convgrad import dtypes, rounding
+from convgrad.engines import native
+
+pytestmark = [
+    pytest.mark.skipif(not native.available(), reason="the native library is not built"),
+    pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning"),  # NaN, on purpose
+]
+STORED = [row for row in dtypes.ALL if row.is_tensor_dtype]
+
+
+def tensor(array, dtype, cast):
+    """struct cg_tensor over a one-dimensional array."""
+    fields = struct.pack("=Qii5q", array.ctypes.data, dtype.engine_code, cast.engine_code, 0, 0, 0, 0, 1)
+    return ctypes.create_string_buffer(fields, len(fields))
+
+
+def engine_load(array, dtype, cast):
+    out = np.empty(array.size, np.float32)
+    assert native.library().cg_load(ctypes.addressof(tensor(array, dtype, cast)), array.size, out.ctypes.data) == 0
+    return out
+
+
+def engine_store(values, dtype, cast):
+    out = np.zeros(values.size, rounding.storage(dtype))
+    assert native.library().cg_store(ctypes.addressof(tensor(out, dtype, cast)), out.size, values.ctypes.data) == 0
+    return out
+
+
+def same(a, b):
+    return np.array_equal(np.asarray(a, np.float64), np.asarray(b, np.float64), equal_nan=True)
+
+
+def hard_floats():
+    """Float32 numbers: every upper half with several lower halves, so that every tie of every short format occurs."""
+    upper = np.arange(65536, dtype=np.uint32) << 16
+    lowers = (0, 1, 0x7FF, 0x800, 0x801, 0xFFF, 0x1000, 0x1001, 0x1800, 0x7FFF, 0x8000, 0x8001, 0xFFFF)
+    return np.concatenate([(upper | low).view(np.float32) for low in lowers])
+
+
+@pytest.mark.parametrize("dtype", [row for row in STORED if row.bits <= 16], ids=str)
+def test_every_code_loads_as_its_value(dtype):
+    """All 256 or 65536 codes, through vectors and scalars alike, equal the Python table."""
+    codes = np.arange(1 << dtype.bits, dtype=f"u{dtype.bytes}")
+    stored = codes.view(rounding.storage(dtype))
+    want = rounding.decode(dtype, codes)
+    assert same(engine_load(stored, dtype, dtype), want)
+    for start in (1, 3, 7):  # other lanes, scalar tails
+        piece = np.ascontiguousarray(stored[start : start + 9])
+        assert same(engine_load(piece, dtype, dtype), want[start : start + 9])
+
+
+@pytest.mark.parametrize("dtype", STORED, ids=str)
+def test_results_are_rounded_once_as_the_rows_say(dtype):
+    """Every float32 boundary stores as the rounding module stores it, sign of zero included."""
+    values = hard_floats()
+    got, want = (rounding.load(dtype, s) for s in (engine_store(values, dtype, dtype), rounding.store(dtype, values)))
+    assert same(got, want)
+    assert np.array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
+
+
+@pytest.mark.parametrize("cast", dtypes.ALL, ids=str)
+@pytest.mark.parametrize("dtype", [dtypes.find("float32"), dtypes.find("float16"), dtypes.find("hifloat8")], ids=str)
+def test_operands_are_rounded_to_the_compute_dtype(dtype, cast):
+    """Stored dtype by compute dtype: one rounding, ties as in the row, NaN and inf kept."""
+    if cast.name == "float64":
+        return  # operands of a float64 plan are never float32
+    values = hard_floats() if dtype.bits == 32 else rounding.decode(dtype, np.arange(1 << dtype.bits))
+    stored = rounding.store(dtype, values)
+    with np.errstate(over="ignore"):
+        want = rounding.round_to(cast, rounding.load(dtype, stored)).astype(np.float32)
+    assert same(engine_load(stored, dtype, cast), want)
+
+
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
+def test_scalar_rounding_starts_from_float64(dtype):
+    """cg_round equals round_to on float64 numbers that float32 cannot hold."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.standard_normal(4000) * 2.0 ** rng.integers(-150, 140, 4000), hard_floats()[::17]])
+    x = np.concatenate([x, np.nextafter(x, np.inf), [0.0, -0.0, np.inf, -np.inf, np.nan]]).astype(np.float64)
+    out = np.empty_like(x)
+    assert native.library().cg_round(dtype.engine_code, x.ctypes.data, out.ctypes.data, x.size) == 0
+    with np.errstate(over="ignore"):
+        assert same(out, rounding.round_to(dtype, x))

@@ -1,0 +1,140 @@
+"""Every path of the native engine on every problem it accepts, against the reference engine."""
+
+import numpy as np
+import pytest
+
+import native_problems as problems
+from convgrad import dtypes, rounding
+from convgrad.engines import native
+from convgrad.planning import Result
+
+pytestmark = pytest.mark.skipif(not native.available(), reason="the native library is not built")
+
+
+def values(result, made, step):
+    return rounding.load(dtypes.find(step.stored_as), result)
+
+
+def forced_runs(line, dtype, fill, layout="contiguous", threads=2):
+    """Each gradient of a line on each path that accepts it: (path, step, native values, reference values)."""
+    made = problems.problem(line, dtype)
+    arrays = problems.operands(made, fill, layout)
+    for step in made.steps:
+        one = problems.only(made, step)
+        want = values(problems.reference_results(one, arrays)[step.result], one, step)
+        for path in problems.PATHS:
+            if step.contraction is None and path > 1:
+                continue
+            results = problems.empty_results(one, layout)
+            if step.contraction is not None and not problems.accepted(one, arrays, results, path):
+                continue
+            native.run(one, *arrays, results, threads=threads, path=path)
+            yield path, step, values(results[step.result], one, step), want
+
+
+def integers(seed):
+    rng = np.random.default_rng(seed)
+    return lambda shape: rng.integers(-3, 4, shape).astype(np.float64)
+
+
+@pytest.mark.parametrize("line", problems.LINES)
+def test_integers_agree_exactly_on_every_path(line):
+    """Small integers leave no rounding: each path gives the reference's very numbers, in two layouts."""
+    for layout in ("contiguous", "channels last"):
+        for path, step, got, want in forced_runs(line, "float32", integers(1), layout):
+            assert np.array_equal(got, want), (layout, native.path_names()[path], step.result)
+
+
+@pytest.mark.parametrize("layout", problems.LAYOUTS[2:])
+@pytest.mark.parametrize("line", problems.LINES[::3])
+def test_any_strides(line, layout):
+    """Strided, permuted and reversed tensors are read and written in place."""
+    for path, step, got, want in forced_runs(line, "float32", integers(2), layout):
+        assert np.array_equal(got, want), (native.path_names()[path], step.result)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "hifloat8"])
+@pytest.mark.parametrize("line", problems.LINES[::4])
+def test_every_dtype(line, dtype):
+    """Operands are converted on the way in and results rounded once on the way out, on every path."""
+    for path, step, got, want in forced_runs(line, dtype, integers(3)):
+        assert np.array_equal(got, want, equal_nan=True), (native.path_names()[path], step.result)
+
+
+@pytest.mark.parametrize("line", problems.LINES)
+def test_sums_are_as_close_as_float32_allows(line):
+    """Random numbers: an error of a few float32 roundings of the summed magnitudes, never more."""
+    rng = np.random.default_rng(5)
+    made = problems.problem(line)
+    arrays = problems.operands(made, lambda shape: rng.standard_normal(shape))
+    sizes = [np.abs(a) for a in arrays]
+    for step in made.steps:
+        one = problems.only(made, step)
+        exact, size = (problems.reference_results(one, a)[step.result] for a in (arrays, sizes))
+        got = problems.native_results(one, arrays)[step.result]
+        assert np.all(np.abs(got - exact) <= 1e-6 * size), step.result
+
+
+@pytest.mark.parametrize("hole", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("line", problems.LINES)
+def test_not_a_number_reaches_only_what_the_law_ties(line, hole):
+    """One NaN or inf in each operand in turn: on each path the same results are spoiled as in the reference."""
+    made = problems.problem(line)
+    rng = np.random.default_rng(6)
+    for spoiled in range(3):
+        arrays = [a.copy() for a in problems.operands(made, lambda shape: rng.integers(1, 4, shape).astype(float))]
+        arrays[spoiled].reshape(-1)[rng.integers(arrays[spoiled].size)] = hole
+        for step in made.steps:
+            one = problems.only(made, step)
+            want = problems.reference_results(one, arrays)[step.result]
+            for path in problems.PATHS:
+                results = problems.empty_results(one)
+                if step.contraction is None or not problems.accepted(one, arrays, results, path):
+                    continue
+                native.run(one, *arrays, results, path=path)
+                got = results[step.result]
+                assert np.array_equal(np.isnan(got), np.isnan(want)), (native.path_names()[path], step.result)
+                assert np.array_equal(got[np.isfinite(want)], want[np.isfinite(want)])
+
+
+def test_a_path_that_cannot_take_a_problem_says_so():
+    """Forcing the depthwise path on a dense problem is refused in words, and nothing is written."""
+    made = problems.problem(problems.LINES[0])
+    results = problems.empty_results(made)
+    arrays = problems.operands(made, integers(4))
+    with pytest.raises(AssertionError, match="does not accept"):
+        native.run(made, *arrays, results, path=native.path_names().index("depthwise rows"))
+    assert all(np.all(r == -13) for r in results.values())
+
+
+def test_plans_name_their_paths():
+    """A plan prints the path of each gradient and the workspace the engine will hold."""
+    made = problems.problem("conv n2 c16>16 i56x56 k3x3 s1 p1 d1 g16 fp32")
+    assert made.paths == ("depthwise rows", "depthwise rows", "line sums")
+    assert "path: depthwise rows" in str(made) and made.workspace_bytes > 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "conv n64 c512>512 i56x56 k3x3 s1 p1 d1 g1 fp32",
+        "conv n1 c1>1 i2000x2000 k511x511 s1 p255 d1 g1 fp32",
+        "conv n1 c65536>64 i7x7 k3x3 s1 p1 d1 g1 fp32",
+        "conv n1 c64>65536 i7x7 k3x3 s1 p1 d1 g1 fp32",
+        "conv n1 c3>8 i4000x4000 k3x3 s63 p1 d1000 g1 fp32",
+        "conv n1 c8>8 i1000000 k3 s1 p0 d100000 g8 fp32",
+        "conv n8 c4096>4096 i14x14 k31x31 s1 p15 d1 g4096 fp16",
+    ],
+)
+def test_workspace_is_bounded(line):
+    """Whatever the problem: 5 MiB shared and 4 MiB per thread hold every plan's workspace."""
+    threads = native.default_threads()
+    assert problems.problem(line).workspace_bytes <= (5 + 4 * threads) << 20
+
+
+def test_bias_is_summed_before_the_operand_cast():
+    """HF32 shortens operands; the bias gradient still sums the original grad_output."""
+    made = problems.problem("conv n1 c2>2 i4x4 k1x1 s1 p0 d1 g1 fp32", math=3, product="A2")
+    assert made.operand == "hf32"
+    arrays = problems.operands(made, lambda shape: np.full(shape, 1 + 2.0**-20))
+    assert np.all(problems.native_results(made, arrays)[Result.GRAD_BIAS] == np.float32(16 + 2.0**-16))

@@ -1,0 +1,171 @@
+"""The native engine's promises about threads, processes and memory."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import convgrad
+import native_problems as problems
+from convgrad.engines import native
+
+pytestmark = pytest.mark.skipif(not native.available(), reason="the native library is not built")
+LARGER = (
+    "conv n4 c48>40 i28x28 k3x3 s1 p1 d1 g1 fp32",
+    "conv n2 c3>64 i56x56 k7x7 s2 p3 d1 g1 fp32",
+    "conv n4 c40>40 i33x33 k3x3 s1 p1 d1 g40 fp32",
+    "conv n1 c6>6 i40x40 k31x31 s1 p15 d1 g6 fp32",
+    "tconv n2 c24>20 i16x16 k4x4 s2 p1 d1 g1 fp32",
+    "conv n1 c16>16 i8x20x20 k3x3x3 s1 p1 d1 g2 fp32",
+    "conv n2 c256>300 i7x7 k3x3 s1 p1 d1 g1 fp32",
+)
+
+
+def normal(seed):
+    rng = np.random.default_rng(seed)
+    return lambda shape: rng.standard_normal(shape)
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels last"])
+@pytest.mark.parametrize("line", LARGER)
+def test_same_bits_for_any_number_of_threads(line, layout):
+    """threads = 1, 2, 3, 4, 7 give identical bits, twice each."""
+    made = problems.problem(line)
+    arrays = problems.operands(made, normal(1), layout)
+    first = problems.native_results(made, arrays, layout, threads=1)
+    for threads in (2, 3, 4, 7, 2):
+        again = problems.native_results(made, arrays, layout, threads=threads)
+        for result, array in first.items():
+            assert np.array_equal(array.view(np.uint32), again[result].view(np.uint32)), (result, threads)
+
+
+def test_several_python_threads_at_once():
+    """Concurrent calls share the pool or work alone; each gets its own right answer."""
+    jobs = []
+    for i, line in enumerate(LARGER * 2):
+        made = problems.problem(line)
+        arrays = problems.operands(made, normal(i))
+        jobs.append((made, arrays, problems.native_results(made, arrays, threads=2)))
+    wrong = []
+
+    def work(made, arrays, want):
+        for _ in range(3):
+            got = problems.native_results(made, arrays, threads=2)
+            wrong.extend(r for r in want if not np.array_equal(got[r], want[r]))
+
+    threads = [threading.Thread(target=work, args=job) for job in jobs]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def _child(queue):
+    made = problems.problem(LARGER[0])
+    results = problems.native_results(made, problems.operands(made, normal(3)), threads=2)
+    queue.put({r.value: a for r, a in results.items()})
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_computes_the_same():
+    """The parent's pool has run; the child of a fork starts its own and does not hang."""
+    made = problems.problem(LARGER[0])
+    want = problems.native_results(made, problems.operands(made, normal(3)), threads=2)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_child, args=(queue,))
+    child.start()
+    got = queue.get(timeout=60)
+    child.join(60)
+    assert child.exitcode == 0
+    assert all(np.array_equal(got[r.value], a) for r, a in want.items())
+
+
+def run_python(code, **environment):
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, check=False)
+
+
+def test_thread_count_from_the_environment():
+    """CONVGRAD_NUM_THREADS counts before OMP_NUM_THREADS."""
+    code = "import convgrad; print(convgrad.engine_info().threads)"
+    assert run_python(code, CONVGRAD_NUM_THREADS="3", OMP_NUM_THREADS="5").stdout.strip() == "3"
+    assert run_python(code, CONVGRAD_NUM_THREADS="", OMP_NUM_THREADS="5").stdout.strip() == "5"
+
+
+@pytest.mark.parametrize("isa", ["baseline", "avx2"])
+def test_a_forced_instruction_set_computes_integers_exactly(isa):
+    """CONVGRAD_ISA chooses the kernels; every set gives the reference's numbers on integers, whatever the path."""
+    code = """
+import numpy as np, native_problems as problems, test_native_paths as paths
+from convgrad.engines import native
+print(native.isa())
+for line in problems.LINES[::2]:
+    for layout in ("contiguous", "channels last"):
+        for path, step, got, want in paths.forced_runs(line, "float32", paths.integers(1), layout):
+            assert np.array_equal(got, want), (line, layout, path, step)
+    for dtype in ("float16", "bfloat16", "hifloat8"):
+        for path, step, got, want in paths.forced_runs(line, dtype, paths.integers(2)):
+            assert np.array_equal(got, want, equal_nan=True), (line, dtype, path, step)
+"""
+    if isa == "avx2" and native.isa() not in ("avx2", "avx512"):
+        pytest.skip("this machine has no AVX2")
+    if native.isa() == "neon":
+        pytest.skip("x86-64 instruction sets")
+    done = run_python(code, CONVGRAD_ISA=isa, PYTHONPATH=os.path.dirname(__file__))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] == isa
+
+
+def test_running_out_of_memory_is_an_error_not_an_abort():
+    """With no address space left the call raises MemoryError naming the workspace, and the process lives on."""
+    code = """
+import resource, numpy as np, native_problems as problems
+from convgrad.engines import native
+made = problems.problem("conv n1 c256>256 i14x14 k3x3 s1 p1 d1 g1 fp32")
+arrays = problems.operands(made, lambda shape: np.ones(shape))
+results = problems.empty_results(made)
+used = int(open("/proc/self/statm").read().split()[0]) * 4096
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 20), resource.RLIM_INFINITY))
+try:
+    native.run(made, *arrays, results, threads=1)
+except MemoryError as error:
+    print("refused:", error)
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+native.run(made, *arrays, results, threads=1)
+print("then", results[made.steps[2].result][0])
+"""
+    done = run_python(code, PYTHONPATH=os.path.dirname(__file__))
+    assert "refused: not enough memory for the workspace" in done.stdout, done.stdout + done.stderr
+    assert "then 196.0" in done.stdout
+
+
+def test_unaligned_and_swapped_arrays_are_copied():
+    """Elements off their alignment or of the other byte order give the same gradients."""
+    rng = np.random.default_rng(2)
+    x = rng.integers(-3, 4, (1, 2, 5, 5)).astype(np.float32)
+    w = rng.integers(-3, 4, (3, 2, 3, 3)).astype(np.float32)
+    g = rng.integers(-3, 4, (1, 3, 3, 3)).astype(np.float32)
+    want = convgrad.conv_backward(g, x, w)
+    odd = np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(np.float32).reshape(x.shape)
+    for given in (odd, x.astype(">f4")):
+        got = convgrad.conv_backward(g, given, w)
+        assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True))
+
+
+@pytest.mark.memory
+@pytest.mark.skipif(not os.environ.get("CONVGRAD_TEST_MEMORY"), reason="needs 12 GB: set CONVGRAD_TEST_MEMORY=1")
+def test_more_than_two_to_the_31_elements():
+    """Indices are 64-bit: the last row of a huge tensor gets its own gradient."""
+    n = (1 << 31) // (64 * 1024) + 3
+    x = np.zeros((n, 1, 64, 1024), np.float16)
+    g = np.zeros_like(x)
+    x[-1, 0, -1, -1] = 2
+    g[-1, 0, -1, -1] = 3
+    grads = convgrad.conv_backward(g, x, np.full((1, 1, 1, 1), 5, np.float16), output_mask=(True, True, True))
+    assert grads.input[-1, 0, -1, -1] == 15 and grads.weight[0, 0, 0, 0] == 6 and grads.bias[0] == 3
