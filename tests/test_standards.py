@@ -36,8 +36,9 @@ def passes(name, actual, golden, precision, dtype=None, partner=None):
     """The verdict of a standard on values judged in `precision`."""
     unit = dtype or ("float32" if precision == "hf32" else precision)
     e = metrics.errors(actual, golden, unit)
-    other = None if partner is None else metrics.errors(partner, golden, unit)
-    m = Measured(e, metrics.measure(e), False, other, None if other is None else metrics.measure(other))
+    small = standards.find("small-values").limits(precision)
+    other = None if partner is None else metrics.measure(metrics.errors(partner, golden, unit), small)
+    m = Measured(e, metrics.measure(e, small), False, other)
     return judge(standards.find(name), precision, m).passed
 
 
@@ -132,7 +133,7 @@ def test_double_benchmark_ratios(level, which):
         values = {n: getattr(partner, n) for n in partner.__slots__}
         ours = metrics.Metrics(**{**values, **{
             n: values[n] * r for n, r in zip(("mare", "mere", "rmse"), ratios, strict=True)}})
-        m = Measured(e, ours, False, e, partner)
+        m = Measured(e, ours, False, partner)
         assert judge(standards.find(f"double-benchmark:{level}"), "float32", m).passed is expected
 
 

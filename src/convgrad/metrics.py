@@ -120,6 +120,10 @@ class Metrics:
     """Share of elements more than 1 ULP off."""
     inf_mismatches: int
     nan_mismatches: int
+    small_values: int
+    """Elements whose reference is below the precision's small-value threshold; 0 where it has none."""
+    small_value_errors: int
+    """Those of them whose error exceeds the precision's small-value error."""
 
 
 def errors(actual: Any, golden: Any, dtype: Dtype | str) -> Errors:
@@ -153,17 +157,22 @@ def _with_special_values(row: Dtype, a: Floats, g: Floats) -> Errors:
     return Errors(row, a[at], g[at], at, a.size, int((wrong & ~nan).sum()), int(nan.sum()), first)
 
 
-def measure(e: Errors) -> Metrics:
-    """Every metric of these errors; zeros (cosine 1) where there is nothing to measure."""
+def measure(e: Errors, small: tuple[float, ...] | None = None) -> Metrics:
+    """Every metric of these errors; zeros (cosine 1) where there is nothing to measure.
+
+    `small` holds the threshold and the error of small values, where the precision has them.
+    """
     n = e.size.size
     if n == 0:
-        return Metrics(e.count, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, e.inf_mismatches, e.nan_mismatches)
+        return Metrics(e.count, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, e.inf_mismatches, e.nan_mismatches, 0, 0)
+    below = None if small is None else e.golden_size < small[0]
     with np.errstate(over="ignore", invalid="ignore"):
         return Metrics(
             e.count, float(e.rel.mean()), float(e.rel.max()), float(np.sqrt(np.mean(np.square(e.size)))),
             float(e.size.max()), (int((e.signed > 0).sum()) - int((e.signed < 0).sum())) / n,
             cosine(e.actual, e.golden), float(e.ulp.max()), float(e.ulp.mean()), int((e.ulp > 1).sum()) / n,
-            e.inf_mismatches, e.nan_mismatches,
+            e.inf_mismatches, e.nan_mismatches, 0 if below is None else int(below.sum()),
+            0 if below is None or small is None else int((below & (e.size > small[1])).sum()),
         )
 
 

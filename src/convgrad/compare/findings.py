@@ -71,17 +71,18 @@ def find(
     `expected` is the reference with the planned casts (by default rounded once to `dtype`), for `exact`.
     """
     unit = resolution or dtype
+    used = dtypes.find(precision or dtype).name
+    small = standards.find("small-values").limits(used)
     e = metrics.errors(actual, golden, unit)
-    measured = metrics.measure(e)
+    measured = metrics.measure(e, small)
     bits_equal = measured.max_ulp == 0 and not e.mismatches
     if any(s.rule is standards.PassRule.EXACT for s in chosen):
         bits_equal = same_bits(actual, rounding.round_to(unit, golden) if expected is None else expected)
-    other = None if partner is None else metrics.errors(partner, golden, unit)
-    m = Measured(e, measured, bits_equal, other, None if other is None else metrics.measure(other))
+    other = None if partner is None else metrics.measure(metrics.errors(partner, golden, unit), small)
+    m = Measured(e, measured, bits_equal, other)
     shape = tuple(np.shape(golden))
     if axes is None:
         axes = (1, 0, *range(2, len(shape))) if len(shape) > 1 else tuple(range(len(shape)))
-    used = dtypes.find(precision or dtype).name
     return Findings(
         name, shape, dtypes.find(dtype).name, used, measured, tuple(judge(s, used, m) for s in chosen),
         metrics.ulp_histogram(e),

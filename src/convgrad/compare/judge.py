@@ -31,12 +31,11 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What judging needs: errors, their metrics, whether the bits are the rounded reference's, and the partner."""
+    """What judging needs: errors, their metrics, whether the bits are those of the rounded reference, the partner."""
 
     errors: Errors
     metrics: Metrics
     bits_equal: bool
-    partner: Errors | None = None
     partner_metrics: Metrics | None = None
 
 
@@ -57,7 +56,7 @@ def judge(standard: Standard, precision: str, m: Measured) -> Judged:
         if e.first_mismatches:
             why += f", first at element {e.first_mismatches[0]}"
         return Judged(standard.name, standard.date, precision, False, why, said)
-    if row.needs_partner and (m.partner is None or m.partner_metrics is None):
+    if row.needs_partner and m.partner_metrics is None:
         return Judged(standard.name, standard.date, precision, None, "no partner run to compare with", said)
     passed, why, ratios = _JUDGES[row.rule](m, limits)
     return Judged(standard.name, standard.date, precision, passed, why, said, ratios)
@@ -114,14 +113,9 @@ def _ratios(m: Measured, limits: tuple[float, ...]) -> Finding:
     return ok, "ratios MARE {:.3g}, MERE {:.3g}, RMSE {:.3g}".format(*found), found
 
 
-def small_value_count(e: Errors, threshold: float, error: float) -> int:
-    """Elements whose reference is below the threshold and whose error exceeds `error`."""
-    return int(((e.golden_size < threshold) & (e.size > error)).sum())
-
-
 def _small_values(m: Measured, limits: tuple[float, ...]) -> Finding:
-    assert m.partner is not None
-    ours, theirs = small_value_count(m.errors, *limits), small_value_count(m.partner, *limits)
+    assert m.partner_metrics is not None
+    ours, theirs = m.metrics.small_value_errors, m.partner_metrics.small_value_errors
     ok = ours <= standards.SMALL_VALUE_RATIO * max(theirs, 1)
     return ok, f"{ours} small values off, the partner has {theirs}", ()
 

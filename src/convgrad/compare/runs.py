@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from convgrad import dtypes, engines, rounding, standards
 from convgrad.arrays import AnyArray
+from convgrad.dtypes import Dtype
 from convgrad.engines import reference
 from convgrad.planning import Plan, Result, Step
 from convgrad.request import Operator, TensorSpec
@@ -49,13 +51,18 @@ def spec_of(plan: Plan, result: Result) -> TensorSpec:
     return spec
 
 
+@cache
+def _nan(row: Dtype) -> Any:
+    """The stored NaN of a dtype."""
+    return rounding.store(row, np.array([np.nan]))[0]
+
+
 def poisoned(plan: Plan) -> Results:
     """Buffers for every result, filled with NaN so that an element left unwritten shows."""
     buffers: Results = {}
     for step in plan.steps:
         row = dtypes.find(step.stored_as)
-        nan = rounding.store(row, np.array([np.nan]))[0]
-        buffers[step.result] = np.full(spec_of(plan, step.result).shape, nan, rounding.storage(row))
+        buffers[step.result] = np.full(spec_of(plan, step.result).shape, _nan(row), rounding.storage(row))
     return buffers
 
 

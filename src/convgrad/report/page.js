@@ -81,7 +81,7 @@
   // ---- one case ----
   const NAMES = { count: "elements", mere: "MERE", mare: "MARE", rmse: "RMSE", max_abs: "max abs", error_balance: "balance",
     cosine: "cosine", max_ulp: "max ULP", mean_ulp: "mean ULP", over_one_ulp: "over 1 ULP", inf_mismatches: "inf mismatch",
-    nan_mismatches: "NaN mismatch" };
+    nan_mismatches: "NaN mismatch", small_values: "small values", small_value_errors: "small, off" };
   const result = (f) => {
     const box = make("section", { class: "result" });
     const precision = f.p || f.d;
@@ -95,8 +95,9 @@
     }
     const list = make("dl", { class: "metrics" });
     constants.metrics.forEach((key, i) => {
-      if (key.endsWith("mismatches") && !f.k[i]) return;
-      const value = key === "over_one_ulp" ? said(f.k[i] * 100) + " %" : said(f.k[i]);
+      const found = f.k[i] || 0; // zeros at the end are left out
+      if ((key.endsWith("mismatches") || key.startsWith("small")) && !found) return;
+      const value = key === "over_one_ulp" ? said(found * 100) + " %" : said(found);
       list.append(make("div", key.endsWith("mismatches") ? { class: "bad" } : {}, make("dt", {}, NAMES[key]), make("dd", {}, value)));
     });
     box.append(judged, list);

@@ -10,6 +10,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from html import escape
 from pathlib import Path
@@ -37,46 +38,69 @@ def write_page(path: str | Path, title: str, head: Record, records: Iterable[Rec
     replace_text(path, page(title, head, records))
 
 
-def page(title: str, head: Record, records: Iterable[Record]) -> str:
-    """The whole text of the page."""
-    outcomes: Counter[str] = Counter()
-    seconds = 0.0
-    ratios: list[float] = []
+@dataclass(slots=True)
+class Collected:
+    """What a pass over the records leaves: counts of all of them, and the cases to show."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    ratios: list[float] = field(default_factory=list)
+    """PyTorch's time over ours, where it was measured."""
+    shown: list[Record] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        return sum(self.outcomes.values())
+
+
+def collect(records: Iterable[Record]) -> Collected:
+    """Counts every case and keeps as many as the page lists, those that did not pass first."""
+    found = Collected()
     kept: dict[bool, list[Record]] = {True: [], False: []}
     for record in records:
-        outcomes[record["outcome"]] += 1
-        seconds += record.get("seconds") or 0.0
+        found.outcomes[record["outcome"]] += 1
+        found.seconds += record.get("seconds") or 0.0
         if record.get("pytorch_seconds") and record.get("seconds"):
-            ratios.append(record["pytorch_seconds"] / record["seconds"])
+            found.ratios.append(record["pytorch_seconds"] / record["seconds"])
         side = kept[record["outcome"] == PASS]
         if len(side) < MOST_ROWS:
             side.append(record)
-    shown = [*kept[False], *kept[True]][:MOST_ROWS]
-    details, left_out = _details(shown, head.get("settings", {}).get("standards", []))
-    shown.sort(key=lambda r: r["index"])
-    total = sum(outcomes.values())
+    found.shown = sorted([*kept[False], *kept[True]][:MOST_ROWS], key=lambda r: r["index"])
+    return found
+
+
+def page(title: str, head: Record, records: Iterable[Record]) -> str:
+    """The whole text of the page."""
+    found = collect(records)
+    shown = found.shown
     settings = head.get("settings", {})
     names = settings.get("standards", [])
-    notes = []
-    if total > len(shown):
-        notes.append(f"{total - len(shown)} passing cases are not listed here; the CSV table has them all.")
-    if left_out:
-        notes.append(f"{left_out} passing cases are listed without their details, to keep this page small.")
+    details, left_out = _details(shown, names)
     points = [(r["index"], r["outcome"], worst(r, "mean_ulp")) for r in shown if r["results"]]
+    constants = {
+        "edges": metrics.ULP_EDGES, "metrics": METRIC_NAMES, "limits": _limits(names, shown),
+        "standards": ",".join(names), "parts": [name for name, _ in Anatomy(0, 0, 0, 1).parts],
+    }
     return Template((_HERE / "page.html").read_text("utf-8")).substitute(
-        title=escape(title), style=(_HERE / "page.css").read_text("utf-8"),
-        script=(_HERE / "page.js").read_text("utf-8"),
-        subtitle=escape(_subtitle(settings)), ring=drawing.ring([(o, outcomes[o]) for o in OUTCOMES]),
-        rate=_percent(outcomes[PASS], total), tiles=_tiles(outcomes, total, seconds, ratios),
-        standards="".join(_standard(n) for n in names), plot=drawing.ulp_plot(points[:_MOST_DOTS]),
-        notes="".join(f'<p class="note">{escape(n)}</p>' for n in notes), rows="".join(_row(r) for r in shown),
+        title=escape(title), subtitle=escape(_subtitle(settings)), standards="".join(_standard(n) for n in names),
+        ring=drawing.ring([(o, found.outcomes[o]) for o in OUTCOMES]),
+        rate=_percent(found.outcomes[PASS], found.total), tiles=_tiles(found),
+        plot=drawing.ulp_plot(points[:_MOST_DOTS]), measured="measured" if found.ratios else "unmeasured",
+        notes=_notes(found.total - len(shown), left_out), rows="".join(_row(r) for r in shown),
         products=_options(r["product"] for r in shown),
         dtypes=_options(f["dtype"] for r in shown for f in r["results"]), details=details,
-        constants=_script_json({
-            "edges": metrics.ULP_EDGES, "metrics": METRIC_NAMES, "limits": _limits(names, shown),
-            "standards": ",".join(names), "parts": [name for name, _ in Anatomy(0, 0, 0, 1).parts],
-        }),
+        constants=_script_json(constants), style=(_HERE / "page.css").read_text("utf-8"),
+        script=(_HERE / "page.js").read_text("utf-8"),
     )
+
+
+def _notes(not_listed: int, without_details: int) -> str:
+    notes = []
+    if not_listed:
+        notes.append(f"{not_listed} more cases are not listed here, passing ones first; the CSV table has them all.")
+    if without_details:
+        notes.append(f"{without_details} cases are listed without their details, to keep this page small.")
+    return "".join(f'<p class="note">{escape(n)}</p>' for n in notes)
 
 
 def _subtitle(settings: dict[str, Any]) -> str:
@@ -90,19 +114,18 @@ def _percent(part: int, whole: int) -> str:
     return "100 %" if part == whole else f"{min(100 * part / whole, 99.9):.1f} %"
 
 
-def _tiles(outcomes: Counter[str], total: int, seconds: float, ratios: list[float]) -> str:
-    tiles = [f'<button class="tile all" data-only=""><b>{total}</b><span>cases</span></button>']
+def _tiles(found: Collected) -> str:
+    tiles = [f'<button class="tile all" data-only=""><b>{found.total}</b><span>cases</span></button>']
     for outcome in OUTCOMES:
         tiles.append(
-            f'<button class="tile {outcome}" data-only="{outcome}"><b>{outcomes[outcome]}</b>'
+            f'<button class="tile {outcome}" data-only="{outcome}"><b>{found.outcomes[outcome]}</b>'
             f"<span>{outcome}</span></button>"
         )
-    tiles.append(f'<div class="tile plain"><b>{_time(seconds)}</b><span>computing</span></div>')
-    if ratios:
-        mean = math.exp(sum(math.log(r) for r in ratios) / len(ratios))
-        tiles.append(
-            f'<div class="tile plain"><b>{mean:.2f}×</b><span>as fast as PyTorch ({len(ratios)} measured)</span></div>'
-        )
+    tiles.append(f'<div class="tile plain"><b>{_time(found.seconds)}</b><span>computing</span></div>')
+    if found.ratios:
+        mean = math.exp(sum(map(math.log, found.ratios)) / len(found.ratios))
+        said = f"as fast as PyTorch ({len(found.ratios)} measured)"
+        tiles.append(f'<div class="tile plain"><b>{mean:.2f}×</b><span>{said}</span></div>')
     return "".join(tiles)
 
 
@@ -205,12 +228,10 @@ def _short(value: Any, digits: int = 3) -> Any:
 
 
 def _result(f: dict[str, Any]) -> dict[str, Any]:
-    counts = list(f["histogram"])
-    while counts and counts[-1] == 0:
-        counts.pop()
     result: dict[str, Any] = {
         "n": f["name"], "s": "×".join(map(str, f["shape"])), "d": f["dtype"],
-        "k": [_short(f["metrics"][name]) for name in METRIC_NAMES], "j": [_judged(j) for j in f["judged"]], "h": counts,
+        "k": _without_last_zeros([_short(f["metrics"][name]) for name in METRIC_NAMES]),
+        "j": [_judged(j) for j in f["judged"]], "h": _without_last_zeros(f["histogram"]),
     }
     if f["precision"] != f["dtype"]:
         result["p"] = f["precision"]
@@ -222,6 +243,11 @@ def _result(f: dict[str, Any]) -> dict[str, Any]:
     if f["anatomy"]:
         result["t"] = [_short(value) for value in f["anatomy"].values()]
     return result
+
+
+def _without_last_zeros(numbers: list[Any]) -> list[Any]:
+    last = max((i for i, n in enumerate(numbers) if n != 0), default=-1)
+    return numbers[: last + 1]
 
 
 def _judged(j: dict[str, Any]) -> list[Any]:
