@@ -279,7 +279,6 @@ def test_the_recheck_over_many_seeds(tmp_path, capsys):
     main(["golden", str(path), "-o", str(out)])
     capsys.readouterr()
     words = ["compare", str(saved), str(out), "--standard", "double-benchmark:L2"]
-    assert main(words) == 0
     for target in list((saved / "tensors").rglob("*.npy"))[:3]:
         np.save(target, np.load(target) * np.float32(1 + 1e-5))
     assert main(words) == 0 and "re-check" in capsys.readouterr().out
