@@ -133,6 +133,12 @@ UNLIMITED = [
     (f"{CONV_3D} s64x1x1", ("A2", "A3")),
     (f"{CONV_3D} p256x0x0", ("A2", "A3")),
     (f"{CONV_3D} s64 p256 d256", ("950",)),
+    (f"{CONV_3D} s1000001x1x1", ("950",)),
+    (f"{CONV_3D} d1000001x1x1", ("950",)),
+    (f"{CONV_3D} p1000001x0x0", ("950",)),
+    (f"{CONV_1D} s{BIG}", ("950",)),
+    (f"{CONV_1D} d{BIG}", ("950",)),
+    (f"{CONV_1D} p{BIG} s{BIG}", ("950",)),
     (f"{TCONV_3D} s64", ("A2", "A3")),
     (f"{TCONV_1D} d256", ("A2", "A3")),
     ("conv n1 c65536>65536 i1 k1 g65536 fp16", ("910", "310P")),
@@ -188,3 +194,31 @@ def test_products_of_sizes_that_leave_63_bits_are_refused() -> None:
              f"tbc n{huge} c{huge}>{huge} i{huge} k{huge} p{huge}", f"conv n1 c1>1 i1 k1 groups={huge}")  # fmt: skip
     for line in lines:
         assert check(Request.parse(line)).status == 161002
+
+
+@pytest.mark.parametrize("conformance", ("document", "runtime"))
+def test_limits_are_about_kernels_and_not_about_empty_tensors(conformance: str) -> None:
+    """A call without elements reaches no kernel: the same values pass on each product that has the limit."""
+    plain = ("i256 k256", "i1x1x1 k1 s1x64x1", "i1 k1 p256", "i1 k1 d256", "i1 k1 g65536 c65536>65536")
+    transposed = ("i1 k256", "i1x1x1 k1 s1000001x1x1", "i1x1x1 k1 d1000001x1x1", "i1x1x1 k3 p1000001x0x0 o1x1x1",
+                  f"i1 k1 s{BIG}", f"i1 k1 d{BIG}", f"i1 k1 p{BIG} o1")  # fmt: skip
+    cases = [("conv", words, product) for words in plain for product in ("A2", "A3")]
+    cases += [("tconv", words, "950") for words in transposed]
+    for kind, words, product in cases:
+        channels = "" if " c" in words else "c2>2"
+        line = f"{kind} n0 {channels} {words} on={product} as={conformance}"
+        assert check(Request.parse(line)).ok, line
+
+
+@pytest.mark.parametrize("product", ("A2", "A3"))
+def test_grouped_3d_weights_of_the_runtime(product: str) -> None:
+    """3-D, groups, grad_weight wanted, float32 grad_weight and 16-bit compute together: 161002 in the runtime only."""
+    line = f"conv n1 c4>4 i6x6x6 k3 on={product}"
+    mixed = "fp16 gw=/fp32"
+    for words in ("g2 math=fp16", f"g2 {mixed}", "g2 bf16 gw=/fp32"):
+        assert check(Request.parse(f"{line} {words} as=runtime")).status == 161002, words
+    assert check(Request.parse(f"{line} g2 math=fp16")).ok
+    for words in (f"{mixed} g1", f"{mixed} g2 mask=100", "g2 math=fp16 mask=101", "g2 fp16", "g2 math=hf32"):
+        assert check(Request.parse(f"{line} {words} as=runtime")).ok, words
+    empty = f"conv n0 c4>4 i6x6x6 k3 g2 {mixed} on={product} as=runtime"
+    assert check(Request.parse(empty)).ok
