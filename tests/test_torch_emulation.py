@@ -1,5 +1,6 @@
 """`convgrad.torch.emulate`: whose gradients they are, which calls are seen, what is refused."""
 
+import copy
 import threading
 
 import numpy as np
@@ -10,21 +11,11 @@ from convgrad import dtypes, rounding
 
 torch = pytest.importorskip("torch")
 door = pytest.importorskip("convgrad.torch")
+
+import networks  # noqa: E402
+
 nn = torch.nn
 torch.set_num_threads(2)
-
-
-class ConvTbc(nn.Module):
-    """A layer around torch.conv_tbc."""
-
-    def __init__(self, c_in, c_out, window, pad):
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros(window, c_in, c_out))
-        self.bias = nn.Parameter(torch.zeros(c_out))
-        self.pad = pad
-
-    def forward(self, x):
-        return torch.conv_tbc(x, self.weight, self.bias, self.pad)
 
 
 LAYERS = {
@@ -39,7 +30,7 @@ LAYERS = {
     "transposed 1d": (lambda: nn.ConvTranspose1d(4, 3, 4, stride=3, output_padding=2), (2, 4, 5)),
     "transposed 2d": (lambda: nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, groups=2), (2, 4, 5, 5)),
     "transposed 3d": (lambda: nn.ConvTranspose3d(3, 2, 2, stride=2), (1, 3, 3, 3, 3)),
-    "tbc": (lambda: ConvTbc(3, 5, 3, 1), (7, 2, 3)),
+    "tbc": (lambda: networks.ConvTbc(3, 5, 3, 1), (7, 2, 3)),
 }
 
 
@@ -91,6 +82,36 @@ def test_normal_numbers_within_float32_rounding(kind):
     want = gradients(layer.double(), x.detach().double().requires_grad_())
     for a, b in zip(got, want, strict=True):
         assert (a.double() - b).abs().max() <= 2e-6 * b.abs().max()
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (networks.UNet, (2, 1, 16, 16)), (networks.Video, (2, 3, 6, 16, 16)), (networks.Speech, (12, 2, 16)),
+        (networks.Small, (4, 1, 16, 16)),
+    ],
+)  # fmt: skip
+def test_whole_networks(make, shape):
+    """Every parameter gradient of a network: in float64 PyTorch's own, in float32 that one within float32 rounding."""
+    torch.manual_seed(2)
+    model, x = make(), torch.randn(shape)
+    for p in model.parameters():
+        nn.init.normal_(p, std=0.2)
+
+    def all_gradients(model, x):
+        output = model(x)
+        output = output["logits"] if isinstance(output, dict) else output
+        return torch.autograd.grad(output.square().mean(), list(model.parameters()))
+
+    narrow, wide = copy.deepcopy(model), copy.deepcopy(model).double()
+    want = all_gradients(copy.deepcopy(wide), x.double())
+    with door.emulate("cpu", "keep") as record:
+        in_double, in_float = all_gradients(wide, x.double()), all_gradients(narrow, x)
+    assert {call.computed_in for call in record} == {"float64", "float32"}
+    largest = max(g.abs().max() for g in want)
+    for a, b, exact in zip(in_double, in_float, want, strict=True):
+        assert (a - exact).abs().max() <= 1e-13 * largest
+        assert (b.double() - exact).abs().max() <= 1e-5 * largest
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -176,6 +197,8 @@ def test_every_call_is_recorded_with_its_layer():
     for call in record:
         assert convgrad.Request.parse(call.line) == call.request and call.seconds > 0
     assert "body.0" in str(record) and len(record.as_rows()) == 6
+    record.clear()
+    assert len(record) == 0
 
 
 def test_refusals_raise_with_the_rule_and_the_layer():

@@ -97,6 +97,10 @@ class Record(Sequence[Call]):
     def __len__(self) -> int:
         return len(self.calls)
 
+    def clear(self) -> None:
+        """Forgets the calls so far: a long training otherwise keeps them all."""
+        self.calls.clear()
+
     def as_rows(self) -> list[dict[str, Any]]:
         """Every call as a JSON object."""
         return [call.as_row() for call in self.calls]
