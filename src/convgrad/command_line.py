@@ -131,6 +131,8 @@ def _failed(error: Exception, as_json: bool) -> int:
         traceback.print_exc()
     if isinstance(error, ConvGradError):
         code, text = ExitCode.REFUSED, str(error)
+    elif isinstance(error, OSError) and error.filename and error.strerror:
+        code, text = ExitCode.USAGE, f"{error.filename}: {error.strerror}"
     elif isinstance(error, (UsageError, OSError, ImportError)):  # an extra that is not installed is said as it is
         code, text = ExitCode.USAGE, str(error)
     elif isinstance(error, MemoryError):
