@@ -129,7 +129,8 @@ public:
     int run() const override {
         Bound output, in, kernel, results[3];
         const View *wanted[3] = {&grad_input, &grad_weight, &grad_bias};
-        const bool needs_output = grad_input.given() || grad_weight.given() || grad_bias.given();
+        const bool contracts = !empty && (grad_input.given() || grad_weight.given());
+        const bool needs_output = contracts || (grad_bias.given() && (!empty || sums_bias_when_empty));
         const bool needs_input = grad_weight.given() && !empty, needs_kernel = grad_input.given() && !empty;
         if (needs_output)
             if (const int status = bind_operand(grad_output, &output)) return status;

@@ -344,6 +344,18 @@ TEST(time_batch_channel, "TBC gives 2, 5, 5 on ones; an empty input gives zeros 
     }
 }
 
+TEST(empty_batch, "an empty call reads nothing and gives zeros, whatever its operands point at") {
+    Device device;
+    const int64_t shape[] = {0, 2, 7, 7};
+    Convolution call;
+    for (DeviceTensor *tensor : {&call.grad_output, &call.input, &call.grad_input})
+        CHECK_EQUAL(aclInitTensor(tensor->tensor, shape, 4, ACL_FLOAT, nullptr, 0, ACL_FORMAT_NCHW, shape, 4, nullptr), 0);
+    CHECK_EQUAL(aclSetRawTensorAddr(call.weight.tensor, nullptr), 0);
+    CHECK_EQUAL(call.phase_one(), 0);
+    CHECK_EQUAL(call.phase_two(), 0);
+    CHECK(all_are(call.grad_weight.read(), 0) && all_are(call.grad_bias.read(), 0) && all_are(call.grad_input.read(), -7));
+}
+
 TEST(after_finalize, "what a failing program does at its end is an error code: double finalise, late frees, stale stream") {
     aclrtStream stream = nullptr;
     std::unique_ptr<Convolution> call;
