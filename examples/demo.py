@@ -26,7 +26,7 @@ def main() -> int:
     if importlib.util.find_spec("torch"):
         words.append("--pytorch")
     code = convgrad_command(words)
-    print(f"report: {report}")
+    print(f"Open {report.resolve().as_uri()} in a browser.")
     # One layer is there to show a refusal, with its reason and a way out in the report.
     return 0 if code == ExitCode.REFUSED else code
 

@@ -295,7 +295,7 @@ def test_journals_that_are_none(tmp_path, capsys, content):
 
 def test_killed_and_resumed(tmp_path, capsys):
     """kill -9 in the middle: no worker survives; --resume loses nothing, repeats nothing, and the end is the same."""
-    path = write(tmp_path, *[f"conv n1 c{1 + i % 4}>3 i5x5 k3x3 p1 fp16 on=A2   # c{i}" for i in range(120)])
+    path = write(tmp_path, *[f"conv n1 c{1 + i % 4}>3 i5x5 k3x3 p1 fp16 on=A2   # c{i}" for i in range(160)])
     save = tmp_path / "a"
     words = [sys.executable, "-m", "convgrad", "run", path, "--save", str(save), "-j2", "-q", "--json"]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL) as process:
@@ -307,16 +307,16 @@ def test_killed_and_resumed(tmp_path, capsys):
         children = _children(process.pid)
         process.kill()
     finished = log.read_bytes().rpartition(b"\n")[0].splitlines()[1:]
-    assert 19 <= len(finished) < 120
+    assert 19 <= len(finished) < 160
     done = subprocess.run([*words, "--resume"], capture_output=True, check=False)
     assert done.returncode == 0
     lines = log.read_bytes().splitlines()[1:]
     assert lines[: len(finished)] == finished, "what was finished is kept as it was"
-    assert sorted(json.loads(line)["index"] for line in lines) == list(range(120)), "each case once"
+    assert sorted(json.loads(line)["index"] for line in lines) == list(range(160)), "each case once"
     whole = run(capsys, path, "-j1")[1]["cases"]
     assert [facts(c) | {"saved": 0} for c in whole] == [
         facts(c) | {"saved": 0} for c in json.loads(done.stdout)["cases"]]
-    assert len(list((save / "tensors").iterdir())) == 120 and not list(save.rglob(".*"))
+    assert len(list((save / "tensors").iterdir())) == 160 and not list(save.rglob(".*"))
     for child in children:
         for _ in range(100):
             if not _alive(child):

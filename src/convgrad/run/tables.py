@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import shutil
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -97,8 +99,8 @@ def _cell_text(text: str) -> str:
 
 
 def summary_table(records: Sequence[Record]) -> str:
-    """A line per case for people: outcome, name, how far off, how fast."""
-    head = ("", "case", "line", "mean ULP", ">1 ULP", "MARE", "time", "")
+    """A line per case for people: outcome, name, how far off, how fast, and what was asked or why it did not pass."""
+    head = ("", "case", "mean ULP", ">1 ULP", "MARE", "time", "")
     body = []
     for r in records:
         # The worst of the gradients; infinities and NaN are words in JSON, which float() reads.
@@ -106,14 +108,15 @@ def summary_table(records: Sequence[Record]) -> str:
             max((float(f["metrics"][name]) for f in r["results"]), default=None)
             for name in ("mean_ulp", "over_one_ulp", "mare")
         )
-        said = "" if r["outcome"] == "pass" else r["message"]
         body.append((
-            r["outcome"], shortened(r["name"], 28), shortened(r["line"], 74), "–" if mean is None else f"{mean:.3g}",
+            r["outcome"], shortened(r["name"], 34), "–" if mean is None else f"{mean:.3g}",
             "–" if over is None else f"{100 * over:.2g} %", "–" if mare is None else f"{mare:.1e}",
-            "–" if r.get("seconds") is None else f"{1000 * r['seconds']:.1f} ms", shortened(said, 90),
+            "–" if r.get("seconds") is None else f"{1000 * r['seconds']:.1f} ms",
+            r["line"] if r["outcome"] == "pass" else r["message"],
         ))
-    text = terminal.table(head, body, right=(3, 4, 5, 6))
-    return "\n".join(_coloured(line) for line in text.splitlines())
+    text = terminal.table(head, body, right=(2, 3, 4, 5))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 200
+    return "\n".join(_coloured(shortened(line, width)) for line in text.splitlines())
 
 
 def shortened(text: str, most: int) -> str:
