@@ -4,10 +4,9 @@ ENGINE_BASE := engine plan numbers threads
 ENGINE_SOURCES := $(ENGINE_BASE:%=native/engine/%.cpp) tests/native/exactness.cpp
 ENGINE_FLAGS := -std=gnu++17 -Inative/include -ffp-contract=off -Wno-psabi -pthread
 AVX2 := -mavx2 -mfma -mf16c -mbmi2
-AVX512 := $(AVX2) -mavx512f -mavx512vl -mavx512dq -mavx512bw
 PROBLEMS ?= 150
 
-.PHONY: test-sanitize test-aarch64 test-avx512 bench
+.PHONY: test-sanitize test-clang test-aarch64 bench
 
 # One rule: the kernels for one instruction set, then the rest of the engine and the test program around them.
 build/engine/%/exactness: $(wildcard native/engine/*) $(wildcard native/include/*) tests/native/exactness.cpp native/engine.mk
@@ -20,26 +19,23 @@ CXX_sanitize := g++
 FLAGS_sanitize := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all
 ISA_sanitize := avx2 8 $(AVX2)
 CXX_clang := clang++
-FLAGS_clang := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all
+FLAGS_clang := -O2
 ISA_clang := avx2 8 $(AVX2)
 CXX_aarch64 := aarch64-linux-gnu-g++
 FLAGS_aarch64 := -O2 -static
 ISA_aarch64 := neon 4
-CXX_avx512 := g++
-FLAGS_avx512 := -O2 -static
-ISA_avx512 := avx512 16 $(AVX512)
 
 # No access outside a tensor, no undefined behaviour, on any path.
 test-sanitize: build/engine/sanitize/exactness
 	$< $(PROBLEMS)
 
+# The same program compiled by Clang.
+test-clang: build/engine/clang/exactness
+	$< $(PROBLEMS)
+
 # The NEON kernels, compiled by the cross compiler and run by the emulator.
 test-aarch64: build/engine/aarch64/exactness
 	qemu-aarch64 $< $(PROBLEMS)
-
-# The AVX-512 kernels under the emulator, where it knows these instructions.
-test-avx512: build/engine/avx512/exactness
-	qemu-x86_64 -cpu max $< $(PROBLEMS)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py --json build/bench.jsonl

@@ -185,41 +185,77 @@ static index_t packed_before(const GatherRun& run, index_t number) {
     return before;
 }
 
+// out[t][i] = from[i*row + at[t]]
+template <int HEIGHT>
+static void turn_rows(const float* from, index_t row, const index_t* at, index_t taps, float* out) {
+    for (index_t t = 0; t < taps; ++t, out += HEIGHT)
+        UNROLL for (int i = 0; i < HEIGHT; ++i) out[i] = from[i * row + at[t]];
+}
+
+static void turn_rows_any(index_t height, const float* from, index_t row, const index_t* at, index_t taps, float* out) {
+    switch (height) {
+    case 1: return turn_rows<1>(from, row, at, taps, out);
+    case 2: return turn_rows<2>(from, row, at, taps, out);
+    case 3: return turn_rows<3>(from, row, at, taps, out);
+    case 4: return turn_rows<4>(from, row, at, taps, out);
+    case 5: return turn_rows<5>(from, row, at, taps, out);
+    default: return turn_rows<6>(from, row, at, taps, out);
+    }
+}
+
+static bool all_finite(const float* p, index_t count) {
+    FiniteCheck check;
+    index_t i = 0;
+    for (; i + 8 <= count; i += 8) check.see(load8(p + i));
+    for (; i < count; ++i) check.see(p[i]);
+    return !check.broken();
+}
+
 // to = for each class: for each panel of rows: [(r, tap)][row of the panel]. Rows begin + [0, rows) of a group.
 static bool pack_weights(const GatherRun& run, index_t group, index_t begin, index_t rows, const KBlock& k, float* to) {
     const Gather& g = run.g;
     const Source& w = run.weight;
     const index_t depth = k.end - k.begin;
     const index_t at = group * g.weight_group + begin * g.weight_row + k.begin * g.weight_depth;
+    enum { MOST = 512 };  // taps of a group, see MOST_TAPS of the plan
+    index_t tap_at[MOST];
+    float line[6 * MOST];
     bool finite = true;
     for (int c = 0; c < run.pass.classes.count; ++c) {
         AxisTaps taps[3];
         class_taps(run.pass, k, c, taps);
         const index_t count = tap_count(taps);
+        if (count == 0) continue;
+        index_t n = 0;
+        for (index_t z = 0; z < taps[0].count; ++z)
+            for (index_t y = 0; y < taps[1].count; ++y)
+                for (index_t x = 0; x < taps[2].count; ++x)
+                    tap_at[n++] = (taps[0].first_tap + z * taps[0].tap_step) * g.weight_tap[0] +
+                                  (taps[1].first_tap + y * taps[1].tap_step) * g.weight_tap[1] +
+                                  (taps[2].first_tap + x * taps[2].tap_step) * g.weight_tap[2];
+        // Taps of other dtypes are converted in one row where they are neighbours, one by one otherwise.
+        const bool in_place = w.kind == LOAD_F32;
+        const index_t first = tap_at[0], reach = tap_at[count - 1] - first + 1;
+        for (index_t t = 0; t < count; ++t) tap_at[t] -= first;
+        const bool neighbours = reach >= count && reach <= MOST && g.weight_tap[2] == 1;
         for (index_t row = 0; row < rows; row += run.pass.panel_rows) {
             const index_t height = least(run.pass.panel_rows, rows - row);
             float* panel = to + row * depth * count;
             for (index_t r = 0; r < depth; ++r) {
                 float* out = panel + r * count * height;
                 const index_t from = at + row * g.weight_row + r * g.weight_depth;
-                if (count == 1) {
-                    const index_t tap = taps[0].first_tap * g.weight_tap[0] + taps[1].first_tap * g.weight_tap[1] +
-                                        taps[2].first_tap * g.weight_tap[2];
-                    finite &= w.rows(w, from + tap, 1, 0, height, g.weight_row, out, 0);
-                    continue;
+                if (in_place) {
+                    turn_rows_any(height, (const float*)w.tensor->data + from + first, g.weight_row, tap_at, count, out);
+                } else if (neighbours && count > 1) {
+                    w.rows(w, from + first, height, g.weight_row, reach, 1, line, reach);
+                    turn_rows_any(height, line, reach, tap_at, count, out);
+                } else {
+                    for (index_t t = 0; t < count; ++t)
+                        w.rows(w, from + first + tap_at[t], 1, 0, height, g.weight_row, out + t * height, 0);
                 }
-                for (index_t z = 0; z < taps[0].count; ++z)
-                    for (index_t y = 0; y < taps[1].count; ++y) {
-                        const index_t line = from + (taps[0].first_tap + z * taps[0].tap_step) * g.weight_tap[0] +
-                                             (taps[1].first_tap + y * taps[1].tap_step) * g.weight_tap[1] +
-                                             taps[2].first_tap * g.weight_tap[2];
-                        const index_t step = taps[2].tap_step * g.weight_tap[2];
-                        for (index_t x = 0; x < taps[2].count; ++x)
-                            finite &= w.rows(w, line + x * step, 1, 0, height, g.weight_row,
-                                             out + ((z * taps[1].count + y) * taps[2].count + x) * height, 0);
-                    }
             }
         }
+        finite &= all_finite(to, rows * depth * count);
         to += rows * depth * count;
     }
     return finite;

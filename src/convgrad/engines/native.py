@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import convgrad
-from convgrad import dtypes
+from convgrad import dtypes, rounding
 from convgrad.arrays import AnyArray
 from convgrad.geometry import Contraction
 from convgrad.planning import Plan, Result
@@ -246,6 +246,90 @@ def _run_on_copies(plan: Plan, arrays: Sequence[AnyArray | None], threads: int |
     for original, copy in zip(arrays[_OPERANDS:], copies[_OPERANDS:], strict=True):
         if original is not None:
             original[...] = copy
+
+
+# ---- the short way -----------------------------------------------------------------------------------------
+
+
+class Lane:
+    """Everything a call needs that the plan already knows: contiguous operands in, fresh results out."""
+
+    __slots__ = ("_dtypes", "_places", "_results", "_shapes", "_sizes", "_template", "plan")
+
+    def __init__(self, plan: Plan) -> None:
+        r = plan.problem.request
+        operands = (r.grad_output, r.input, r.weight)
+        results = {Result.GRAD_INPUT: r.grad_input, Result.GRAD_WEIGHT: r.grad_weight, Result.GRAD_BIAS: r.grad_bias}
+        self.plan = plan
+        self._dtypes = tuple(rounding.storage(spec.dtype) for spec in operands if spec is not None)
+        self._shapes = tuple(spec.shape for spec in operands if spec is not None)
+        self._sizes = tuple(dtype.itemsize for dtype in self._dtypes)
+        arrays: list[Any] = [_Shaped(spec.shape) if spec else None for spec in operands]
+        if plan.problem.transposed:
+            fine, coarse, weight = arrays
+        else:
+            coarse, fine, weight = arrays
+        shown = [results[step.result] for step in plan.steps]
+        arrays = [fine, coarse, weight, *(_Shaped(s.shape) for s in shown if s)]
+        template = _template(plan, arrays, 0)
+        self._template = template.image
+        swapped = (1, 0) if not plan.problem.transposed else (0, 1)
+        self._places = tuple(template.places[i] for i in (*swapped, 2))
+        # (place in Gradients, address in the struct, shape, dtype)
+        order = list(results)
+        self._results = tuple(
+            (order.index(step.result), place, spec.shape, rounding.storage(step.stored_as))
+            for step, place, spec in zip(plan.steps, template.places[_OPERANDS:], shown, strict=True)
+            if spec is not None
+        )
+
+    def run(self, grad_output: object, input: object, weight: object) -> list[AnyArray | None] | None:
+        """grad_input, grad_weight, grad_bias; None when these tensors need the long way."""
+        buffer = _buffer
+        view = buffer.view
+        view[:] = self._template
+        for array, dtype, shape, size, place in zip(
+            (grad_output, input, weight), self._dtypes, self._shapes, self._sizes, self._places, strict=True
+        ):
+            if type(array) is not np.ndarray or array.dtype != dtype:
+                return None
+            interface = array.__array_interface__
+            address = interface["data"][0]
+            if interface["strides"] is not None or interface["shape"] != shape or address % size:
+                return None
+            _ADDRESS.pack_into(view, place, address)
+        out: list[AnyArray | None] = [None, None, None]
+        for index, place, shape, dtype in self._results:
+            fresh = out[index] = np.empty(shape, dtype)
+            _ADDRESS.pack_into(view, place, fresh.__array_interface__["data"][0])
+        status = _cg_run()(buffer.address)
+        if status != 0:
+            _fail(status, self.plan)
+        return out
+
+
+@cache
+def _cg_run() -> Any:
+    return library().cg_run
+
+
+_lanes: dict[int, Lane | None] = {}
+
+
+def lane(plan: Plan) -> Lane | None:
+    """The short way of a plan, kept; None where a plan has none (nothing to compute, or results in a Tensor)."""
+    number = id(plan)
+    try:
+        return _lanes[number]
+    except KeyError:
+        pass
+    if len(_lanes) >= _MOST_TEMPLATES:
+        _lanes.clear()
+    ordinary = not plan.problem.empty and not plan.problem.request.forward and available()
+    made = Lane(plan) if ordinary and all(s.stored_as != "hifloat8" for s in plan.steps) else None
+    if made is not None:  # holds the plan: its number cannot be given to another one
+        _lanes[number] = made
+    return made
 
 
 # ---- what a plan prints ------------------------------------------------------------------------------------
