@@ -47,20 +47,20 @@ def prefix() -> Path:
     return made_once("prefix", _native_files(), sdk.install)
 
 
-def sanitized_prefix(sanitizer: str, compiler: str = "g++") -> Path:
+def sanitized_prefix(sanitizer: str) -> Path:
     """A directory `lib64` with the library built for a sanitizer; headers come from the source tree."""
 
     def make(directory: Path) -> None:
         (directory / "lib64").mkdir(exist_ok=True)
         flags = f"-g -O1 -fno-omit-frame-pointer -fsanitize={sanitizer} -fno-sanitize-recover=all"
-        options = ("-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_CXX_COMPILER={compiler}", f"-DCMAKE_CXX_FLAGS={flags}")
+        options = ("-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_COMPILER=g++", f"-DCMAKE_CXX_FLAGS={flags}")
         built = sdk.compile_library(ROOT, directory / "build", options)
         built.replace(directory / "lib64" / sdk.LIBRARY)
         for name in sdk.LIBRARY_NAMES:
             (directory / "lib64" / name).unlink(missing_ok=True)
             (directory / "lib64" / name).symlink_to(sdk.LIBRARY)
 
-    return made_once("sanitized", [sanitizer, compiler, *_native_files()], make)
+    return made_once("sanitized", [sanitizer, *_native_files()], make)
 
 
 def build(

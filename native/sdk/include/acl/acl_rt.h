@@ -25,36 +25,36 @@ extern "C" {
 #define ACL_CONTINUE_ON_FAILURE 0x00000000U
 #define ACL_STOP_ON_FAILURE 0x00000001U
 
-typedef enum {
+typedef enum ACL_ENUM_BASE {
     ACL_DEVICE = 0,
     ACL_HOST = 1
 } aclrtRunMode;
 
-typedef enum {
+typedef enum ACL_ENUM_BASE {
     ACL_STREAM_STATUS_COMPLETE = 0,
     ACL_STREAM_STATUS_NOT_READY = 1,
     ACL_STREAM_STATUS_RESERVED = 0xFFFF
 } aclrtStreamStatus;
 
-typedef enum {
+typedef enum ACL_ENUM_BASE {
     ACL_EVENT_STATUS_COMPLETE = 0,
     ACL_EVENT_STATUS_NOT_READY = 1,
     ACL_EVENT_STATUS_RESERVED = 2
 } aclrtEventStatus;
 
 /* The opposite sense of aclrtEventStatus. */
-typedef enum {
+typedef enum ACL_ENUM_BASE {
     ACL_EVENT_RECORDED_STATUS_NOT_READY = 0,
     ACL_EVENT_RECORDED_STATUS_COMPLETE = 1
 } aclrtEventRecordedStatus;
 
-typedef enum {
+typedef enum ACL_ENUM_BASE {
     ACL_EVENT_WAIT_STATUS_COMPLETE = 0,
     ACL_EVENT_WAIT_STATUS_NOT_READY = 1,
     ACL_EVENT_WAIT_STATUS_RESERVED = 0xFFFF
 } aclrtEventWaitStatus;
 
-typedef enum {
+typedef enum ACL_ENUM_BASE {
     ACL_MEM_MALLOC_HUGE_FIRST = 0,
     ACL_MEM_MALLOC_HUGE_ONLY = 1,
     ACL_MEM_MALLOC_NORMAL_ONLY = 2,
@@ -68,7 +68,7 @@ typedef enum {
     ACL_MEM_ACCESS_USER_SPACE_READONLY = 0x100000
 } aclrtMemMallocPolicy;
 
-typedef enum {
+typedef enum ACL_ENUM_BASE {
     ACL_MEMCPY_HOST_TO_HOST = 0,
     ACL_MEMCPY_HOST_TO_DEVICE = 1,
     ACL_MEMCPY_DEVICE_TO_HOST = 2,
@@ -79,7 +79,7 @@ typedef enum {
     ACL_MEMCPY_INTER_DEVICE_TO_DEVICE = 7
 } aclrtMemcpyKind;
 
-typedef enum {
+typedef enum ACL_ENUM_BASE {
     ACL_DDR_MEM = 0,
     ACL_HBM_MEM = 1,
     ACL_DDR_MEM_HUGE = 2,
@@ -94,14 +94,14 @@ typedef enum {
     ACL_HBM_MEM_P2P_HUGE1G = 11
 } aclrtMemAttr;
 
-typedef enum {
+typedef enum ACL_ENUM_BASE {
     ACL_OPT_DETERMINISTIC = 0,
     ACL_OPT_ENABLE_DEBUG_KERNEL = 1,
     ACL_OPT_STRONG_CONSISTENCY = 2, /* deprecated: use ACL_OPT_DETERMINISTIC with the value 2 */
     ACL_OPT_ENABLE_KERNEL_EARLY_START = 3
 } aclSysParamOpt;
 
-typedef enum {
+typedef enum ACL_ENUM_BASE {
     ACL_RT_THREAD_LEVEL = 0
 } aclrtLastErrLevel;
 
