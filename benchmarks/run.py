@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import platform
 import resource
 import statistics
@@ -64,12 +65,15 @@ def arrays(made: ExecutablePlan, channels_last: bool) -> list[np.ndarray]:
     return tensors
 
 
-def ours(made: ExecutablePlan, tensors: list[np.ndarray], threads: int) -> Call:
-    """The plan run as a training step would: results into buffers that exist."""
-    first = made.run(*tensors, threads=threads)
-    out = [None if g is None else np.empty_like(t) if t.shape == g.shape else np.empty(g.shape, g.dtype)
-           for g, t in zip(first, (tensors[1], tensors[2], tensors[0]), strict=True)]
-    return lambda: made.run(*tensors, out=out, threads=threads)
+def ours(made: ExecutablePlan, tensors: list[np.ndarray], channels_last: bool) -> Call:
+    """The plan run on these tensors, results in fresh arrays as PyTorch's are; in the operands' layout where asked."""
+    if not channels_last:
+        return lambda: made.run(*tensors)
+    first = made.run(*tensors)
+    return lambda: made.run(
+        *tensors, out=[None if g is None else np.empty_like(t) if t.shape == g.shape else np.empty_like(g)
+                       for g, t in zip(first, (tensors[1], tensors[2], tensors[0]), strict=True)]
+    )
 
 
 def as_torch(array: np.ndarray, word: str) -> torch.Tensor:
@@ -150,7 +154,7 @@ def measure(line: str, word: str, options: argparse.Namespace, clock: Callable[[
         made = made_plan(line, word, want)
         tensors = arrays(made, options.channels_last)
         contestants: dict[str, Call | None] = {
-            "convgrad": ours(made, tensors, options.threads),
+            "convgrad": ours(made, tensors, options.channels_last),
             "pytorch": pytorch(made, tensors, word, want),
             "jax": jax_call(made, tensors, word, want) if options.jax else None,
         }
@@ -210,6 +214,7 @@ def main() -> None:
     if options.clock == "cpu":
         clock, options.threads = time.process_time, 1
     torch.set_num_threads(options.threads)
+    os.environ["CONVGRAD_NUM_THREADS"] = str(options.threads)
     info = convgrad.engine_info()
     machine = {"machine": platform.processor() or platform.machine(), "isa": info.isa, "threads": options.threads,
                "clock": options.clock, "channels_last": options.channels_last, "torch": torch.__version__,

@@ -407,7 +407,8 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     // Counted in panels of 8 or 16 whatever the lanes: the cut of the sum must not depend on the instruction set.
     const index_t result = round_up(c, narrow ? 8 : 16) * f * taps * p.groups;
     const index_t extent[4] = {p.batch, p.coarse[0], p.coarse[1], p.coarse[2]};
-    plan->blocks = make_blocks(extent, narrow ? 800 : result > (1 << 19) ? 448 : 256, 16);
+    // Large results are worth long runs of pixels; with a single tap the packed coarse block should hold many panels.
+    plan->blocks = make_blocks(extent, narrow ? 800 : result > (1 << 19) && taps > 1 ? 448 : 256, 16);
     const index_t tile_limit = 40000;
     Spread spread[3];
     cut_window(set, scale, plan->blocks, tile_limit, 2048, plan->tap_groups, spread);
