@@ -34,6 +34,9 @@ struct Slot {
 Slot slots[kSlots];
 std::mutex slots_lock;
 size_t slots_used = 0;
+// Slots whose block is gone, oldest first: a ring in which each slot stands at most once.
+Slot *retired[kSlots];
+size_t retired_first = 0, retired_count = 0;
 struct sigaction previous_segv, previous_bus;
 
 size_t page_size() {
@@ -128,19 +131,21 @@ void install_handler() {
     });
 }
 
-// A slot to write to; when all were used once, the first retired block gives up its reservation.
+void retire(Slot *slot, int state) {
+    slot->state.store(state);
+    retired[(retired_first + retired_count++) % kSlots] = slot;
+}
+
+// A slot to write to; when all were used once, the block that was freed longest ago gives up its reservation.
 Slot *take_slot() {
     if (slots_used < kSlots) return &slots[slots_used++];
-    for (Slot &slot : slots) {
-        const int state = slot.state.load();
-        if (state == kFreedDevice) {
-            slot.state.store(kFree);
-            munmap(reinterpret_cast<void *>(slot.address.load() - page_size()), slot.mapped.load());
-            return &slot;
-        }
-        if (state == kFree) return &slot;
-    }
-    return nullptr;
+    if (retired_count == 0) return nullptr;
+    Slot *slot = retired[retired_first];
+    retired_first = (retired_first + 1) % kSlots;
+    --retired_count;
+    if (slot->state.exchange(kFree) == kFreedDevice)
+        munmap(reinterpret_cast<void *>(slot->address.load() - page_size()), slot->mapped.load());
+    return slot;
 }
 
 Slot *slot_at(const void *address, int state) {
@@ -186,7 +191,7 @@ char *reserve_device(size_t bytes, uint64_t number) noexcept {
     Slot *slot = take_slot();
     if (!slot) return nullptr;
     void *base = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) return nullptr;
+    if (base == MAP_FAILED) return retire(slot, kFree), nullptr;
     char *address = static_cast<char *>(base) + page;
     publish(slot, address, bytes, mapped, number, kDevice);
     return address;
@@ -194,7 +199,7 @@ char *reserve_device(size_t bytes, uint64_t number) noexcept {
 
 void retire_device(const char *address) noexcept {
     std::lock_guard<std::mutex> hold(slots_lock);
-    if (Slot *slot = slot_at(address, kDevice)) slot->state.store(kFreedDevice);
+    if (Slot *slot = slot_at(address, kDevice)) retire(slot, kFreedDevice);
 }
 
 uint64_t freed_block_at(const void *address) noexcept {
@@ -221,11 +226,11 @@ char *map_pinned(size_t bytes, uint64_t number) noexcept {
     Slot *slot = take_slot();
     if (!slot) return nullptr;
     void *base = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED) return nullptr;
+    if (base == MAP_FAILED) return retire(slot, kFree), nullptr;
     char *guard = static_cast<char *>(base) + body;
     if (mprotect(guard, page, PROT_NONE) != 0) {
         munmap(base, mapped);
-        return nullptr;
+        return retire(slot, kFree), nullptr;
     }
     char *address = guard - padded;
     std::memset(address + bytes, kSlackByte, padded - bytes);
@@ -241,7 +246,7 @@ bool unmap_pinned(char *address, size_t bytes) noexcept {
     Slot *slot = slot_at(address, kPinned);
     if (!slot) return intact;
     const size_t mapped = slot->mapped.load();
-    slot->state.store(kFree);
+    retire(slot, kFree);
     munmap(address + padded + page_size() - mapped, mapped);
     return intact;
 }
