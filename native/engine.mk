@@ -38,5 +38,5 @@ test-aarch64: build/engine/aarch64/exactness
 	qemu-aarch64 $< $(PROBLEMS)
 
 bench: $(READY)
-	$(BIN)/python benchmarks/run.py --json build/bench.jsonl
-	$(BIN)/python benchmarks/compare.py --page build/bench.jsonl > docs/performance.md
+	$(BIN)/python benchmarks/run.py --json benchmarks/recorded.jsonl
+	$(BIN)/python benchmarks/compare.py --page benchmarks/recorded.jsonl > docs/performance.md
