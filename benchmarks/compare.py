@@ -49,7 +49,7 @@ PAGE_HEAD = """\
 # Performance
 
 `make bench` runs `benchmarks/run.py`: every problem of `benchmarks/problems/`, the engine and PyTorch {torch} one
-after the other in each of {rounds} rounds, the median of the rounds' best calls. Engine {isa}, {threads} thread(s),
+after the other in each round, the median of the rounds' best calls. Engine {isa}, {threads} thread(s),
 {clock} clock. Ratios are PyTorch's time by ours: above 1 we are faster. "sgemm" is the rate of PyTorch's own float32
 matrix product measured beside each problem, the share is ours of it.
 
@@ -57,8 +57,9 @@ matrix product measured beside each problem, the share is ours of it.
 
 * The same bits for any number of threads and on every run. What orders a sum (K blocks, runs of pixels) is computed
   from the problem alone; only what does not order it follows the number of threads.
-* AVX2 and AVX-512 give the same bits: sums use the same order, matrix kernels keep each element in one lane, and sums
-  over lanes always have eight. NEON has the same order and fused multiply-adds too, but is only promised to agree on
+* AVX2 and AVX-512 are built to give the same bits: sums use the same order, matrix kernels keep each element in one
+  lane, and sums over lanes always have eight. The AVX-512 kernels have been compiled but not yet run: no processor or
+  emulator at hand knows them. NEON has the same order and fused multiply-adds too, but is only promised to agree on
   exact sums. The x86-64 baseline has no fused multiply-add: its sums differ in the last bits.
 * Workspace: at most 5 MiB shared by a call and 4 MiB per thread, whatever the problem; `plan.workspace_bytes` says how
   much. It is kept by the threads and used again. Peak memory of a call is its tensors plus this.
@@ -86,7 +87,8 @@ def page(run: list[Row], source: Path) -> str:
     text = PAGE_HEAD.format(**{**run[0], "source": source.name, "paths": paths})
     for dtype in dict.fromkeys(row["dtype"] for row in run):
         mine = [row for row in run if row["dtype"] == dtype]
-        text += f"\n### {dtype}\n\n| problem | want | ms | PyTorch ms | ratio | GF/s | of sgemm |\n"
+        rounds = " or ".join(str(n) for n in sorted({row["rounds"] for row in mine}))
+        text += f"\n### {dtype}\n\n{rounds} round(s), {len({row['line'] for row in mine})} problems.\n\n| problem | want | ms | PyTorch ms | ratio | GF/s | of sgemm |\n"
         text += "|---|---|---|---|---|---|---|\n"
         for row in mine:
             text += (f"| `{row['line']}` | {row['want']} | {row['ms']:.3f} | {row['pytorch_ms']:.3f} | "
