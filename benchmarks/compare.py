@@ -88,7 +88,8 @@ def page(run: list[Row], source: Path) -> str:
     for dtype in dict.fromkeys(row["dtype"] for row in run):
         mine = [row for row in run if row["dtype"] == dtype]
         rounds = " or ".join(str(n) for n in sorted({row["rounds"] for row in mine}))
-        text += f"\n### {dtype}\n\n{rounds} round(s), {len({row['line'] for row in mine})} problems.\n\n| problem | want | ms | PyTorch ms | ratio | GF/s | of sgemm |\n"
+        text += f"\n### {dtype}\n\n{rounds} round(s), {len({row['line'] for row in mine})} problems.\n\n"
+        text += "| problem | want | ms | PyTorch ms | ratio | GF/s | of sgemm |\n"
         text += "|---|---|---|---|---|---|---|\n"
         for row in mine:
             text += (f"| `{row['line']}` | {row['want']} | {row['ms']:.3f} | {row['pytorch_ms']:.3f} | "
