@@ -49,6 +49,15 @@ def test_arguments_of_the_wrong_kind(options, rule):
     assert refused(**options).rule == rule
 
 
+@pytest.mark.parametrize("options", [{"stride": 1.0}, {"padding": (1.0, 1.0)}, {"groups": 1.0}, {"math": 0.0}])
+def test_a_plan_kept_from_an_equal_call_excuses_nothing(options):
+    """1 == 1.0, yet the second is refused also after the first was accepted and its plan kept."""
+    name = next(iter(options))
+    for accepted in ({"padding": 1}, {"padding": (1, 1)}, {"padding": 1, "math": 0}):
+        convgrad.conv_backward(G, X, W, **accepted)
+    assert refused(**options).rule == f"{name}.type"
+
+
 def test_out_buffers_are_checked_and_nothing_is_written():
     """A wrong buffer refuses the call, and every buffer stays as it was."""
     fine = [np.full(s, 7, np.float32) for s in (X.shape, W.shape, (8,))]

@@ -292,14 +292,17 @@ def _spec(operand: Operand, default_format: str = "") -> TensorSpec:
 
 _plans: dict[tuple[Any, ...], ExecutablePlan] = {}
 _short: dict[tuple[Any, ...], ExecutablePlan] = {}
-"""Plans of calls on plain arrays, by what can be read from them at once."""
+"""Plans of calls on plain arrays, by what can be read from them at once.
+
+Both keys hold the attributes and their text: 1 == 1.0 in Python, but a stride of 1.0 is refused.
+"""
 _MOST_PLANS = 4096
 
 
 def _short_key(grad_output: object, input: object, weight: object, asked: tuple[Any, ...]) -> tuple[Any, ...] | None:
     if type(grad_output) is type(input) is type(weight) is np.ndarray:
         g, x, w = grad_output, input, weight
-        return (g.shape, g.dtype, x.shape, x.dtype, w.shape, w.dtype, asked)
+        return (g.shape, g.dtype, x.shape, x.dtype, w.shape, w.dtype, asked, repr(asked))
     return None
 
 
@@ -319,7 +322,7 @@ def _planned(
         operator, g.array.shape, g.dtype, x.array.shape, x.dtype, w.array.shape, w.dtype, g.format, x.format, w.format,
         None if b is None else (b.array.shape, b.dtype),
         None if given == (None, None, None) else tuple(None if o is None else _spec(o) for o in given),
-        asked,
+        asked, repr(asked),
     )
     try:
         known = _plans.get(key)
