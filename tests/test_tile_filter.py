@@ -28,7 +28,7 @@ from convgrad.ascendc import (
     to_ndc1hwc0,
 )
 from convgrad.ascendc.filter_checks import MUST_BE_POSITIVE, l1_bytes
-from convgrad.ascendc.kernel_filter import filter_shape, filter_tiles_in_order
+from convgrad.ascendc.filter_walk import filter_shape, filter_tiles_in_order
 from convgrad.ascendc.simulate_filter import filter_types
 from tile_problems import TileProblem, plain_grad_weight, random_problem
 

@@ -9,7 +9,7 @@ import numpy as np
 from convgrad.ascendc import Conv3DBackpropInput, GlobalTensor, half, simulate, traffic_report
 from convgrad.ascendc.input_checks import weights_stay
 from convgrad.ascendc.simulate import input_types, run_core
-from convgrad.ascendc.traffic import block_traffic, hardware_warnings
+from convgrad.ascendc.traffic_input import block_traffic, input_warnings
 from tile_problems import forced_small_tiles, random_problem
 
 
@@ -89,6 +89,6 @@ def test_even_work_is_balanced():
 def test_hardware_field_limits_warn():
     """A value that an instruction field cannot hold is named with the limit; usual problems have none."""
     t = simulated(9002).tiling
-    assert hardware_warnings(t) == ()
-    warned = hardware_warnings(replace(t, wo=20000, strideW=2, hk=600))
+    assert input_warnings(t) == ()
+    warned = input_warnings(replace(t, wo=20000, strideW=2, hk=600))
     assert len(warned) == 2 and "40000" in warned[1] and "511" in warned[0]

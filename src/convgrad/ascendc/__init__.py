@@ -36,7 +36,8 @@ from .simulate_filter import FilterSimulation, simulate_filter
 from .tiling_filter import Conv3dBpFilterTiling
 from .tiling_input import Conv3DBpInputTiling
 from .tiling_report import FieldReport
-from .traffic import Traffic, TrafficReport, traffic_report
+from .traffic import Traffic, TrafficReport
+from .traffic_input import InputTrafficReport, traffic_report
 
 __all__ = [
     "AddressError",
@@ -65,6 +66,7 @@ __all__ = [
     "Golden",
     "GoldenTile",
     "InputSimulation",
+    "InputTrafficReport",
     "MemorySlice",
     "PlatformInfo",
     "TConv3DBackpropInputTiling",

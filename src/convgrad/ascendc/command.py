@@ -22,7 +22,8 @@ from .platform import PlatformInfo
 from .simulate import simulate
 from .simulate_filter import simulate_filter
 from .tiling_report import FieldReport
-from .traffic import TrafficReport, traffic_report
+from .traffic import TrafficReport
+from .traffic_input import traffic_report
 
 DESCRIPTION = """Run the tile kernel of a problem line on every core and say what it does.
 
@@ -151,8 +152,8 @@ def traffic_dict(report: TrafficReport) -> dict[str, Any]:
     return {
         "blocks": report.blocks, "cores_used": report.cores_used, "balance": report.balance,
         "work_per_core": list(report.per_core), "stores": {name: list(pair) for name, pair in report.fill.items()},
-        "traffic": asdict(report.total), "weight_reloads": report.weight_reloads, "overfetch": report.overfetch,
-        "multiply_adds_per_byte": report.products_per_byte, "warnings": list(report.warnings),
+        "traffic": asdict(report.total), **report.ratios, "multiply_adds_per_byte": report.products_per_byte,
+        "warnings": list(report.warnings),
     }  # fmt: skip
 
 
@@ -170,16 +171,16 @@ def print_traffic(report: TrafficReport) -> None:
     """Stores, balance and traffic."""
     stores = [(name, used, size, f"{used / size:.0%}") for name, (used, size) in report.fill.items()]
     print(table(("store", "bytes", "of", "fill"), stores, right=(1, 2, 3)))
-    total = report.total
+    total, (a_name, b_name), (a_note, b_note, c_note) = report.total, report.names, report.notes
     print()
     print(f"cores     {report.cores_used} of {report.cores} work on {report.blocks} blocks; "
           f"the mean core has {report.balance:.0%} of the busiest one's work")  # fmt: skip
     print(f"tiles     {total.tiles}, of which {total.skipped_tiles} are skipped")
-    print(f"loads     gradOutput {total.a_loads} ({total.gm_to_a1} bytes, {report.overfetch:.2f} rows per tile row), "
-          f"weight {total.b_loads} ({total.gm_to_b1} bytes, {report.weight_reloads:.1f} copies)")  # fmt: skip
+    print(f"loads     {a_name} {total.a_loads} ({total.gm_to_a1} bytes, {a_note}), "
+          f"{b_name} {total.b_loads} ({total.gm_to_b1} bytes, {b_note})")  # fmt: skip
     print(f"L1 to L0  A {total.a1_to_l0a} bytes, B {total.b1_to_l0b} bytes")
     print(f"products  {total.multiply_adds} multiply-adds, {report.products_per_byte:.1f} per byte of global memory")
-    print(f"stores    {total.l0c_to_gm} bytes")
+    print(f"stores    {total.l0c_to_gm} bytes, {c_note}")
     for warning in report.warnings:
         print(coloured(f"warning   {warning}", "yellow"))
 

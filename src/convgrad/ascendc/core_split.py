@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from .errors import TilingError
-from .input_record import TConv3DBackpropInputTiling, ceil_div
+from .input_record import TConv3DBackpropInputTiling
+from .tiling_record import ceil_div
 
 
 @dataclass(frozen=True, slots=True)

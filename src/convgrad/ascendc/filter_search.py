@@ -10,11 +10,10 @@ from dataclasses import replace
 from math import gcd
 
 from .filter_record import FilterBasicBlock, TConv3DDwTiling
-from .input_record import ceil_div
 from .input_search import BLOCK_PRICE, GM_BYTES_PER_CYCLE, PRODUCT_PRICE, pieces_of
 from .platform import PlatformInfo
+from .tiling_record import ceil_div
 
-ELEMENT_BYTES = 2
 FilterCut = tuple[TConv3DDwTiling, FilterBasicBlock, dict[str, str]]
 
 
@@ -28,7 +27,7 @@ def filter_search(sizes: TConv3DDwTiling, platform: PlatformInfo, cores: int) ->
             if best is None or price < best[0]:
                 best = price, record
     if best is None:
-        least = sizes.input_elements_in_l1(16, 16) * ELEMENT_BYTES
+        least = sizes.input_elements_in_l1(16, 16) * sizes.element_bytes
         return f"L1 cannot hold the shortest load of the input: {least} bytes of {platform.l1Size}"
     record = best[1]
     block, share = choose_block(sizes, record, cores)
@@ -55,7 +54,7 @@ def filter_search(sizes: TConv3DDwTiling, platform: PlatformInfo, cores: int) ->
 
 def tile_options(sizes: TConv3DDwTiling, platform: PlatformInfo) -> list[tuple[int, int]]:
     """(baseM, baseN) that L0 can hold, from even cuts of both axes."""
-    most = platform.l0ASize // (2 * 16 * ELEMENT_BYTES)
+    most = platform.l0ASize // (2 * 16 * sizes.element_bytes)
     tile = platform.l0CSize // 4
     options = []
     for m_blocks in pieces_of(sizes.weight_cout // 16, 16):
@@ -71,11 +70,11 @@ def tile_options(sizes: TConv3DDwTiling, platform: PlatformInfo) -> list[tuple[i
 def with_loads(sizes: TConv3DDwTiling, platform: PlatformInfo, base_m: int, base_n: int) -> TConv3DDwTiling | None:
     """baseK and the loads for a tile: the longest products, then L1 loads grown while there is room."""
     positions = ceil_div(sizes.ho * sizes.wo, 16) * 16
-    longest = platform.l0ASize // (2 * ELEMENT_BYTES) // max(base_m, base_n) // 16 * 16
+    longest = platform.l0ASize // (2 * sizes.element_bytes) // max(base_m, base_n) // 16 * 16
     base_k = min(max(16, longest), positions)
 
     def l1(steps: int, length: int) -> int:
-        return (base_m * length + sizes.input_elements_in_l1(length, base_n)) * steps * ELEMENT_BYTES
+        return (base_m * length + sizes.input_elements_in_l1(length, base_n)) * steps * sizes.element_bytes
 
     for buffers in (2, 1):
         for length in sorted({base_k, base_k // 32 * 16, 16}, reverse=True):
@@ -103,7 +102,8 @@ def price_of_tiles(sizes: TConv3DDwTiling, t: TConv3DDwTiling) -> float:
     tiles = ceil_div(sizes.weight_cout, t.baseM) * ceil_div(sizes.cin1G * sizes.window_area * sizes.c0, t.baseN)
     positions = sizes.ho * sizes.wo
     cube = ceil_div(positions, t.baseK) * (t.baseM * t.baseN * t.baseK / 4096 + PRODUCT_PRICE)
-    loads = (t.baseM * positions + sizes.input_elements_in_l1(positions, t.baseN)) * ELEMENT_BYTES / GM_BYTES_PER_CYCLE
+    elements = t.baseM * positions + sizes.input_elements_in_l1(positions, t.baseN)
+    loads = elements * sizes.element_bytes / GM_BYTES_PER_CYCLE
     return tiles * (max(cube, loads) + 0.01 * loads if t.al1Pbuffer == 2 else cube + loads)
 
 

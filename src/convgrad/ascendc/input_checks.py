@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from .input_record import TConv3DBackpropInputTiling, ceil_div
+from .input_record import TConv3DBackpropInputTiling
 from .platform import PlatformInfo
-from .record_checks import Check, capacity_check, fields_check, first_broken, positive_check, raise_broken
+from .record_checks import (
+    CONSISTENT_IN_BOTH,
+    L0_CAPACITIES,
+    POSITIVE_IN_BOTH,
+    Check,
+    capacity_check,
+    fields_check,
+    first_broken,
+    positive_check,
+    raise_broken,
+    slack_rows,
+)
+from .tiling_record import ceil_div
 
 Record = TConv3DBackpropInputTiling
 
-MUST_BE_POSITIVE = (
-    "batch", "cin", "cout", "dout", "ho", "wo", "di", "hi", "wi", "dk", "hk", "wk", "singleCoreBatch", "singleCoreCout",
-    "singleCoreCout1", "singleCoreHo", "singleCoreM", "singleCoreCin", "singleCoreCin1", "singleCoreDin",
-    "baseM", "baseK", "baseN", "stepM", "stepN", "stepKa", "stepKb", "strideD", "strideH", "strideW",
-    "dilationD", "dilationH", "dilationW", "c0",
-)  # fmt: skip
-
-
-def slack(size: int, out: int, window: int, stride: int, dilation: int, pads: int) -> int:
-    """Cells past the last window: the remainder of the forward division, or the output padding."""
-    return size + pads - ((window - 1) * dilation + 1) - (out - 1) * stride
-
-
-def slack_rows(r: Record) -> int:
-    """Slack of the row axis."""
-    return slack(r.hi, r.ho, r.hk, r.strideH, r.dilationH, r.padUp + r.padDown)
-
-
-def slack_columns(r: Record) -> int:
-    """Slack of the column axis."""
-    return slack(r.wi, r.wo, r.wk, r.strideW, r.dilationW, r.padLeft + r.padRight)
-
-
-def slack_planes(r: Record) -> int:
-    """Slack of the plane axis."""
-    return slack(r.di, r.dout, r.dk, r.strideD, r.dilationD, r.padFront + r.padBack)
+MUST_BE_POSITIVE = (*POSITIVE_IN_BOTH, "singleCoreCout1", "singleCoreM", "singleCoreCin1", "singleCoreDin", "c0")
 
 
 def trailing_pad(size: int, out: int, stride: int, pad_before: int) -> int:
@@ -68,21 +55,6 @@ def l1_bytes(r: Record) -> int:
     return a1_bytes(r) * r.al1Pbuffer + b1_bytes(r) * r.bl1Pbuffer
 
 
-def l0a_bytes(r: Record) -> int:
-    """L0A buffers; double buffering needs both al0Pbuffer and bl0Pbuffer to be 2."""
-    return r.baseM * r.baseK * r.element_bytes * min(r.al0Pbuffer, r.bl0Pbuffer)
-
-
-def l0b_bytes(r: Record) -> int:
-    """L0B buffers."""
-    return r.baseK * r.baseN * r.element_bytes * min(r.al0Pbuffer, r.bl0Pbuffer)
-
-
-def l0c_bytes(r: Record) -> int:
-    """L0C buffers: float32 tiles."""
-    return r.baseM * r.baseN * 4 * r.cl0Pbuffer
-
-
 def weights_stay(r: Record) -> bool:
     """True when the weights are loaded once per single shape and kept in L1."""
     return (
@@ -101,8 +73,7 @@ CONSISTENCY: tuple[Check[Record], ...] = (
         "c0 c0Bits",
         lambda r: (r.c0, r.c0Bits) in ((16, 4), (8, 3)),
     ),
-    fields_check("tiling.group", "group must be 1", "group", lambda r: r.group == 1),
-    fields_check("tiling.hf32", "hf32Flag must be 0 with 16-bit operands", "hf32Flag", lambda r: r.hf32Flag == 0),
+    *CONSISTENT_IN_BOTH,
     fields_check(
         "tiling.cout1",
         "cout1 and cout1G must be cout / c0 rounded up",
@@ -114,24 +85,6 @@ CONSISTENCY: tuple[Check[Record], ...] = (
         "cin1 and cin1G must be cin / c0 rounded up",
         "cin c0 cin1 cin1G",
         lambda r: r.cin1 == r.cin1G == ceil_div(r.cin, r.c0),
-    ),
-    fields_check(
-        "tiling.size.d",
-        "di + pads - reach must be (dout - 1) * strideD plus a rest of 0 or more",
-        "di dout dk strideD dilationD padFront padBack",
-        lambda r: slack_planes(r) >= 0,
-    ),
-    fields_check(
-        "tiling.size.h",
-        "hi + pads - reach must be (ho - 1) * strideH plus a rest of 0 or more",
-        "hi ho hk strideH dilationH padUp padDown",
-        lambda r: slack_rows(r) >= 0,
-    ),
-    fields_check(
-        "tiling.size.w",
-        "wi + pads - reach must be (wo - 1) * strideW plus a rest of 0 or more",
-        "wi wo wk strideW dilationW padLeft padRight",
-        lambda r: slack_columns(r) >= 0,
     ),
     fields_check(
         "tiling.pad_up",
@@ -163,12 +116,6 @@ CONSISTENCY: tuple[Check[Record], ...] = (
         "backpropPadTail di dout strideD padFront",
         lambda r: r.backpropPadTail == trailing_pad(r.di, r.dout, r.strideD, r.padFront),
     ),
-    fields_check(
-        "tiling.base16",
-        "baseM, baseK and baseN must be multiples of 16",
-        "baseM baseK baseN",
-        lambda r: r.baseM % 16 == r.baseK % 16 == r.baseN % 16 == 0,
-    ),
     fields_check("tiling.step1", "stepM and stepN must be 1", "stepM stepN", lambda r: r.stepM == r.stepN == 1),
     fields_check(
         "tiling.step_ka",
@@ -181,12 +128,6 @@ CONSISTENCY: tuple[Check[Record], ...] = (
         "stepKb * baseK must be a multiple of hk * wk * c0",
         "stepKb baseK hk wk c0",
         lambda r: r.stepKb * r.baseK % r.k_of_block == 0,
-    ),
-    fields_check(
-        "tiling.buffers",
-        "al0Pbuffer, bl0Pbuffer, al1Pbuffer and bl1Pbuffer must be 1 or 2, cl0Pbuffer 1 or 2",
-        "al0Pbuffer bl0Pbuffer cl0Pbuffer al1Pbuffer bl1Pbuffer",
-        lambda r: {r.al0Pbuffer, r.bl0Pbuffer, r.cl0Pbuffer, r.al1Pbuffer, r.bl1Pbuffer} <= {1, 2},
     ),
     fields_check(
         "tiling.single_m",
@@ -206,7 +147,6 @@ CONSISTENCY: tuple[Check[Record], ...] = (
         "singleCoreCout singleCoreCout1 cout",
         lambda r: r.singleCoreCout == min(r.cout, r.singleCoreCout1 * r.c0),
     ),
-    fields_check("tiling.order", "iterateOrder must be 0 or 1", "iterateOrder", lambda r: r.iterateOrder in (0, 1)),
     fields_check(
         "tiling.zeroing",
         "initOutputFlag must be 1 when some gradInput elements are never written, else 0 or 1",
@@ -217,28 +157,7 @@ CONSISTENCY: tuple[Check[Record], ...] = (
 
 
 CAPACITIES: tuple[Check[Record], ...] = (
-    capacity_check(
-        "L0A",
-        lambda p: p.l0ASize,
-        l0a_bytes,
-        lambda r: (
-            f"baseM {r.baseM} * baseK {r.baseK} * {r.element_bytes} bytes * {min(r.al0Pbuffer, r.bl0Pbuffer)} buffers"
-        ),
-    ),
-    capacity_check(
-        "L0B",
-        lambda p: p.l0BSize,
-        l0b_bytes,
-        lambda r: (
-            f"baseK {r.baseK} * baseN {r.baseN} * {r.element_bytes} bytes * {min(r.al0Pbuffer, r.bl0Pbuffer)} buffers"
-        ),
-    ),
-    capacity_check(
-        "L0C",
-        lambda p: p.l0CSize,
-        l0c_bytes,
-        lambda r: f"baseM {r.baseM} * baseN {r.baseN} * 4 bytes * {r.cl0Pbuffer} buffers",
-    ),
+    *L0_CAPACITIES,
     capacity_check(
         "L1",
         lambda p: p.l1Size,

@@ -15,7 +15,8 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from .global_tensor import GlobalTensor
-from .input_record import TConv3DBackpropInputTiling, ceil_div
+from .input_record import TConv3DBackpropInputTiling
+from .tiling_record import ceil_div
 from .walk import RowWindow, Tile
 
 Matrix = NDArray[np.float32]

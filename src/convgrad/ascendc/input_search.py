@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .core_split import flat_share
-from .input_record import TConv3DBackpropInputTiling, ceil_div, rows_of_tile
+from .input_record import TConv3DBackpropInputTiling
 from .platform import PlatformInfo
+from .tiling_record import ceil_div, rows_of_tile
 
 GM_BYTES_PER_CYCLE = 64
 L0A_BYTES_PER_CYCLE, L0B_BYTES_PER_CYCLE = 256, 128

@@ -10,28 +10,17 @@ from .cube import multiply_in_chunks
 from .global_tensor import GlobalTensor
 from .input_checks import a1_bytes, b1_bytes
 from .input_math import Matrix, expanded_block, gather_positions, weight_elements, weight_matrix
-from .input_record import TConv3DBackpropInputTiling, ceil_div
+from .input_record import TConv3DBackpropInputTiling
+from .tiling_record import ceil_div
+from .traffic import Traffic
 from .walk import SingleShape, Tile, row_window
-
-
-@dataclass(slots=True)
-class LoadCounters:
-    """Loads and bytes that went from each level to the next."""
-
-    a_loads: int = 0
-    b_loads: int = 0
-    gm_to_a1: int = 0
-    gm_to_b1: int = 0
-    a1_to_l0a: int = 0
-    b1_to_l0b: int = 0
-    multiply_adds: int = 0
 
 
 @dataclass(slots=True)
 class StagedCube:
     """L1 (A1, B1) and L0 (A, B) of one core; ping and pong are named by the parity the object uses."""
 
-    counters: LoadCounters = field(default_factory=LoadCounters)
+    counters: Traffic = field(default_factory=Traffic)
     trace: list[tuple[str, int, int, int]] = field(default_factory=list)  # (buffer, ping or pong, kd, chunk group)
     kept_weights: dict[tuple[int, int], Matrix] = field(default_factory=dict)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,22 +10,23 @@ from numpy.typing import NDArray
 from convgrad import rounding
 from convgrad.dtypes import Overflow
 
-from .call_order import Context, Life, State
-from .conv_type import DTYPE_NAMES, INPUT_OPERANDS, ConvFormat, ConvType, check_operands
+from .call_order import State
+from .conv_type import DTYPE_NAMES, INPUT_OPERANDS, ConvFormat, ConvType
 from .cube import multiply_in_chunks
-from .errors import AddressError, CallOrderError, TileKernelError, TilingError
+from .errors import CallOrderError, TileKernelError, TilingError
 from .global_tensor import GlobalTensor
 from .input_checks import check_record, weights_stay
 from .input_math import Matrix, expanded_block, gather_positions, weight_elements, weight_matrix
-from .input_record import TConv3DBackpropInputTiling, record_from_dict
+from .input_record import TConv3DBackpropInputTiling
 from .input_staged import StagedCube
-from .input_store import block_runs, raw_run, store_runs
 from .platform import PlatformInfo
 from .pointers import Mistake, grad_input_mistakes, grad_output_mistakes, pairing_mistakes, weight_mistakes
+from .tile_object import TileObject
+from .tile_store import block_runs, raw_run, store_runs
 from .walk import SingleShape, Tile, make_tile, row_window, single_shape
 
 
-class Conv3DBackpropInput:
+class Conv3DBackpropInput(TileObject[TConv3DBackpropInputTiling, Tile]):
     """gradInput of a 3-D convolution, tile by tile.
 
     staged      load every stepKa and stepKb chunks through L1 and L0 and count the loads, instead of gathering once
@@ -33,6 +34,9 @@ class Conv3DBackpropInput:
     report      take refusals of order and address one by one instead of raising the first (for checkers)
     dry         check and mark addresses, compute nothing
     """
+
+    record_type = TConv3DBackpropInputTiling
+    early_exit = ", a kept weight buffer is never released otherwise"
 
     def __init__(
         self,
@@ -48,93 +52,56 @@ class Conv3DBackpropInput:
         platform: PlatformInfo | None = None,
         report: Callable[[TileKernelError], None] | None = None,
     ) -> None:
-        check_operands(INPUT_OPERANDS, (weight, inputSize, gradOutput, gradInput))
-        self.types = (weight, inputSize, gradOutput, gradInput)
+        super().__init__(INPUT_OPERANDS, (weight, inputSize, gradOutput, gradInput), platform, dry, report)
         self.block_idx = block_idx
-        self.platform = platform or PlatformInfo()
         self._dtype = DTYPE_NAMES[gradInput.dtype]
         self._overflow = Overflow.CLAMP if saturate else Overflow.INF
-        self._life = Life(report)
-        self._dry = dry
         self._cube = StagedCube() if staged else None
-        self._tiling: TConv3DBackpropInputTiling | None = None
         self._shape: SingleShape | None = None
         self._start: tuple[int, int] | None = None
-        self._grad_output: GlobalTensor | None = None
         self._weight: GlobalTensor | None = None
-        self._grad_input_offset: int | None = None
         self._position = (0, 0, 0)
         self._row_start = 0
         self._walk_pointers = (0, 0)
-        self._tile: Tile | None = None
-        self._l0c: Matrix | None = None
         self._weights: dict[tuple[int, int], tuple[NDArray[np.uint16], Matrix]] = {}
 
     # ---- the documented calls
 
-    @property
-    def ctx(self) -> Context:
-        """The context; set `ctx.isFirstIter_ = True` after each finished walk."""
-        return self._life.ctx
-
-    def Init(self, tiling: TConv3DBackpropInputTiling | Mapping[str, int]) -> None:
-        """Take a tiling record (or a dict of its 66 fields), check it whole, reserve the buffers."""
-        if not self._life.enter("Init"):
-            return
-        record = (
-            tiling
-            if isinstance(tiling, TConv3DBackpropInputTiling)
-            else record_from_dict(TConv3DBackpropInputTiling, tiling)
-        )
-        check_record(record, self.platform)
-        if record.element_bytes != self.types[0].storage.itemsize:
-            raise TilingError(
-                f"Init: c0 must be 16 for {DTYPE_NAMES[self.types[0].dtype]} operands, got {record.c0}", "tiling.c0"
-            )
-        self._tiling = record
-        self._life.move(State.READY)
-        self.ctx.isFirstIter_ = True
-
     def SetSingleShape(self, singleShapeM: int, singleShapeK: int, singleShapeN: int) -> None:
         """Positions, K (depth included) and channels of the next walk. Note the order: M, K, N."""
-        if self._enter("SetSingleShape") and self._tiling is not None:
-            self._shape = single_shape(self._tiling, singleShapeM, singleShapeK, singleShapeN)
+        if self._enter("SetSingleShape"):
+            self._shape = single_shape(self._tiling(), singleShapeM, singleShapeK, singleShapeN)
 
     def SetStartPosition(self, dinStartIdx: int, hoStartIdx: int) -> None:
         """The gradInput plane of the next walk, and its first row less backpropPadUp (may be negative)."""
-        if not self._enter("SetStartPosition") or self._tiling is None:
+        if not self._enter("SetStartPosition"):
             return
-        if not 0 <= dinStartIdx < self._tiling.di:
+        t = self._tiling()
+        if not 0 <= dinStartIdx < t.di:
             raise TilingError(
-                f"SetStartPosition: din must be a gradInput plane, 0...{self._tiling.di - 1}, got {dinStartIdx}",
+                f"SetStartPosition: din must be a gradInput plane, 0...{t.di - 1}, got {dinStartIdx}",
                 "start.plane",
             )
-        first, last = -self._tiling.backpropPadUp, self._tiling.hi - 1
+        first, last = -t.backpropPadUp, t.hi - 1
         if not first <= hoStartIdx <= last:
             raise TilingError(
                 f"SetStartPosition: hoStart must be a gradInput row less backpropPadUp, "
-                f"{first}...{last - self._tiling.backpropPadUp}, got {hoStartIdx}",
+                f"{first}...{last - t.backpropPadUp}, got {hoStartIdx}",
                 "start.range",
             )
         self._start = (dinStartIdx, hoStartIdx)
 
-    def SetGradOutput(self, gradOutput: GlobalTensor) -> None:
-        """The gradOutput pointer: batch start and first row, no plane."""
-        if self._enter("SetGradOutput"):
-            self._require_dtype(gradOutput, 2, "SetGradOutput")
-            self._grad_output = gradOutput
-
     def SetWeight(self, weight: GlobalTensor) -> None:
         """The weight pointer: first cin block, no window plane."""
-        if self._enter("SetWeight"):
-            self._require_dtype(weight, 0, "SetWeight")
-            self._weight = weight
+        self._weight = self._taken("SetWeight", weight, 0, self._weight)
 
     def Iterate(self) -> bool:
         """Compute the next tile into L0C; False when the walk is finished and nothing was computed."""
         self._enter("Iterate")
-        shape = self._require_setters()
-        t = self._require_tiling()
+        self._require_setters(SetSingleShape=self._shape, SetStartPosition=self._start,
+                              SetGradOutput=self._grad_output, SetWeight=self._weight)  # fmt: skip
+        t, shape = self._tiling(), self._shape
+        assert shape is not None
         if self.ctx.isFirstIter_:
             self._begin_walk(shape)
         elif not self._advance(t, shape):
@@ -160,8 +127,7 @@ class Conv3DBackpropInput:
         """Round the tile once and store it (enAtomic 1: add it). Pass the same pointer for every tile of a walk."""
         if not self._enter("GetTensorC"):
             return
-        if enAtomic not in (0, 1):
-            raise CallOrderError(f"GetTensorC: enAtomic must be 0 or 1, got {enAtomic}", "order.atomic")
+        self._require_atomic_flag(enAtomic)
         if enSequentialWrite:
             raise CallOrderError(
                 "GetTensorC: enSequentialWrite is reserved and must be False; with True nothing would "
@@ -171,96 +137,38 @@ class Conv3DBackpropInput:
         self._require_dtype(output, 3, "GetTensorC")
         if self._life.state is State.TILE_SKIPPED or self._tile is None:
             return
-        self._check_output_pointer(output)
+        self._check_output_pointer(output, lambda: self._pointer_mistakes(output))
         values = None if self._l0c is None else rounding.store(self._dtype, self._l0c, overflow=self._overflow)
         if self.types[3].format is ConvFormat.NCDHW:
-            runs = raw_run(self._require_tiling(), self._tile, values, self.block_idx)
+            runs = raw_run(self._tiling(), self._tile, values, self.block_idx)
         else:
-            runs = block_runs(self._require_tiling(), self._tile, values)
+            runs = block_runs(self._tiling(), self._tile, values)
         store_runs(runs, output, bool(enAtomic), self._life.refuse)
         self._l0c = None
         self._life.move(State.TILE_TAKEN)
-
-    def End(self) -> None:
-        """Release everything; once, after the last walk."""
-        if not self._enter("End"):
-            return
-        if self._life.abandoned:
-            self._life.refuse(
-                CallOrderError(
-                    f"End: {self._life.abandoned}; walk until Iterate returns false, a kept "
-                    "weight buffer is never released otherwise",
-                    "order.left_early",
-                )
-            )
-        self._life.move(State.ENDED)
-
-    # ---- what a checker may look at
-
-    @property
-    def tile(self) -> Tile | None:
-        """The tile Iterate last gave, None before the first and after the last."""
-        return self._tile
-
-    @property
-    def l0c(self) -> NDArray[np.float32] | None:
-        """The float32 tile that waits in L0C, None when there is none."""
-        return self._l0c
 
     @property
     def cube(self) -> StagedCube | None:
         """Counters of the staged mode."""
         return self._cube
 
-    @property
-    def tiling(self) -> TConv3DBackpropInputTiling | None:
-        """The record given to Init."""
-        return self._tiling
-
-    @property
-    def tile_is_stored(self) -> bool:
-        """True when GetTensorC has stored the current tile; False when it was skipped or still waits."""
-        return self._life.state is State.TILE_TAKEN
-
     # ---- inside
 
-    def _enter(self, call: str) -> bool:
-        return self._life.enter(call, f", last {self._tile}" if self._tile else "")
-
-    def _refuse_mistakes(self, mistakes: list[Mistake]) -> None:
-        for mistake in mistakes:
-            self._life.refuse(AddressError(str(mistake), mistake.rule))
-
-    def _require_dtype(self, tensor: GlobalTensor, operand: int, call: str) -> None:
-        expected = self.types[operand].storage
-        if not isinstance(tensor, GlobalTensor) or tensor.memory.data.dtype != expected:
-            got = tensor.memory.data.dtype if isinstance(tensor, GlobalTensor) else type(tensor).__name__
-            raise TilingError(f"{call}: expected a GlobalTensor of {expected}, got {got}", "type.operand")
-
-    def _require_tiling(self) -> TConv3DBackpropInputTiling:
-        assert self._tiling is not None
-        return self._tiling
-
-    def _require_setters(self) -> SingleShape:
-        given = {
-            "SetSingleShape": self._shape,
-            "SetStartPosition": self._start,
-            "SetGradOutput": self._grad_output,
-            "SetWeight": self._weight,
-        }
-        missing = [name for name, value in given.items() if value is None]
-        if missing or self._shape is None:
-            raise CallOrderError(f"Iterate: {', '.join(missing)} must be called first", "order.missing_setter")
-        return self._shape
+    def _check_record(self, record: TConv3DBackpropInputTiling) -> None:
+        check_record(record, self.platform)
+        if record.element_bytes != self.types[0].storage.itemsize:
+            raise TilingError(
+                f"Init: c0 must be 16 for {DTYPE_NAMES[self.types[0].dtype]} operands, got {record.c0}", "tiling.c0"
+            )
 
     def _begin_walk(self, shape: SingleShape) -> None:
         """First Iterate of a walk: indices, plane and row from the setters; kept weights are loaded anew."""
         assert self._start is not None and self._grad_output is not None and self._weight is not None
-        t = self._require_tiling()
+        t = self._tiling()
         self.ctx.isFirstIter_ = False
         self._position = (0, 0, self._start[0])
         self._row_start = self._start[1]
-        self._grad_input_offset = None
+        self._output_offset = None
         self._walk_pointers = (self._grad_output.offset, self._weight.offset)
         if self._cube is not None:
             self._cube.begin_walk()
@@ -324,28 +232,14 @@ class Conv3DBackpropInput:
             known = self._weights[kd, tile.j] = bits.copy(), weight_matrix(t, elements, tile, 0, shape.cout1)
         return known[1]
 
-    def _check_output_pointer(self, output: GlobalTensor) -> None:
+    def _pointer_mistakes(self, output: GlobalTensor) -> list[Mistake]:
+        """What is wrong with the gradInput pointer, alone or beside the other two."""
         assert self._tile is not None and self._shape is not None
-        if self._grad_input_offset is None:
-            self._grad_input_offset = output.offset
-            t = self._require_tiling()
-            if self.types[3].format is ConvFormat.NDC1HWC0 and output.size == t.grad_input_size:
-                mistakes = grad_input_mistakes(t, output.offset, self._tile.plane, self._row_start, self._shape)
-                if (
-                    not mistakes
-                    and self._grad_output is not None
-                    and self._weight is not None
-                    and (self._grad_output.size == t.grad_output_size and self._weight.size == t.weight_size)
-                ):
-                    mistakes = pairing_mistakes(t, *self._walk_pointers, output.offset)
-                self._refuse_mistakes(mistakes)
-        elif output.offset != self._grad_input_offset:
-            self._refuse_mistakes(
-                [
-                    Mistake(
-                        "pointer.moved",
-                        f"GetTensorC offset moved from {self._grad_input_offset} to {output.offset} in one walk",
-                        "pass the same pointer for every tile, the object adds the tile's place",
-                    )
-                ]
-            )
+        assert self._grad_output is not None and self._weight is not None
+        t = self._tiling()
+        if self.types[3].format is not ConvFormat.NDC1HWC0 or output.size != t.grad_input_size:
+            return []
+        mistakes = grad_input_mistakes(t, output.offset, self._tile.plane, self._row_start, self._shape)
+        if mistakes or (self._grad_output.size, self._weight.size) != (t.grad_output_size, t.weight_size):
+            return mistakes
+        return pairing_mistakes(t, *self._walk_pointers, output.offset)

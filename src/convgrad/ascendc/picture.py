@@ -11,7 +11,7 @@ from .picture_figures import draw_balance, draw_stores, draw_traffic
 from .picture_plane import draw_all_planes, draw_plane
 from .picture_window import draw_window, draw_window_legend
 from .svg import Canvas
-from .traffic import traffic_report
+from .traffic_input import traffic_report
 from .walk import Tile, single_shape, tiles_in_order
 
 WIDTH, MARGIN, LEFT, RIGHT = 1240.0, 28.0, 720.0, 430.0
@@ -53,7 +53,7 @@ def draw_walk(
     window_height = draw_window(canvas, t, block, tile, MARGIN, second + 34, LEFT, 400)
     draw_window_legend(canvas, MARGIN, second + 22)
     canvas.text(right, second, "Stores", "head")
-    stores_height = draw_stores(canvas, t, report, right, second + 14, RIGHT)
+    stores_height = draw_stores(canvas, report, right, second + 14, RIGHT)
     canvas.text(right, second + stores_height + 40, "Traffic", "head")
     draw_traffic(canvas, report, right, second + stores_height + 62)
     height = max(second + 34 + window_height, second + stores_height + 62 + 6 * 20) + 24

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from .input_checks import a1_bytes
-from .input_record import TConv3DBackpropInputTiling
 from .svg import ACCENT, FAINT, PANEL, Canvas, core_colour
 from .traffic import TrafficReport
 
@@ -17,18 +15,18 @@ def human(number: float) -> str:
     raise AssertionError("unreachable")
 
 
-def draw_stores(canvas: Canvas, t: TConv3DBackpropInputTiling, report: TrafficReport, x: float, y: float,
-                width: float) -> float:  # fmt: skip
-    """A bar per store; L1 shows gradOutput and weight apart. The height used."""
+def draw_stores(canvas: Canvas, report: TrafficReport, x: float, y: float, width: float) -> float:
+    """A bar per store; L1 shows its two operands apart. The height used."""
     bar = width - 190
+    a_name, b_name = report.names
     for row, (store, (used, size)) in enumerate(report.fill.items()):
         top = y + row * 26
         canvas.text(x, top + 12, store, "label")
         canvas.rect(x + 40, top, bar, 16, PANEL, "#cbd2d9", 0.8, radius=3)
         if store == "L1":
-            part = a1_bytes(t) * t.al1Pbuffer / size * bar
-            canvas.rect(x + 40, top, part, 16, "#5aa9a3", tip="gradOutput", radius=3)
-            canvas.rect(x + 40 + part, top, used / size * bar - part, 16, "#8b9fd4", tip="weight", radius=3)
+            part = report.l1_parts[0] / size * bar
+            canvas.rect(x + 40, top, part, 16, "#5aa9a3", tip=a_name, radius=3)
+            canvas.rect(x + 40 + part, top, used / size * bar - part, 16, "#8b9fd4", tip=b_name, radius=3)
         else:
             canvas.rect(x + 40, top, used / size * bar, 16, "#8b9fd4" if store == "L0B" else "#5aa9a3", radius=3)
         canvas.text(x + 48 + bar, top + 12, f"{used / size:4.0%}  {used} of {size}", "small mono")
@@ -53,13 +51,13 @@ def draw_balance(canvas: Canvas, report: TrafficReport, x: float, y: float, widt
 
 def draw_traffic(canvas: Canvas, report: TrafficReport, x: float, y: float) -> None:
     """What moves and how often, as a short table."""
-    total = report.total
+    total, (a_name, b_name), (a_note, b_note, c_note) = report.total, report.names, report.notes
     rows = (
         ("multiply-adds", f"{human(total.multiply_adds)}", f"{report.products_per_byte:.0f} per byte of global memory"),
-        ("GM to L1, gradOutput", f"{human(total.gm_to_a1)}B", f"{report.overfetch:.2f} rows loaded per row of a tile"),
-        ("GM to L1, weight", f"{human(total.gm_to_b1)}B", f"the weight {report.weight_reloads:.1f} times over"),
+        (f"GM to L1, {a_name}", f"{human(total.gm_to_a1)}B", a_note),
+        (f"GM to L1, {b_name}", f"{human(total.gm_to_b1)}B", b_note),
         ("L1 to L0A, L0B", f"{human(total.a1_to_l0a + total.b1_to_l0b)}B", ""),
-        ("L0C to GM", f"{human(total.l0c_to_gm)}B", "each element once"),
+        ("L0C to GM", f"{human(total.l0c_to_gm)}B", c_note),
         ("tiles", str(total.tiles), f"{total.skipped_tiles} skipped, in {report.blocks} blocks"),
     )  # fmt: skip
     for number, (name, value, note) in enumerate(rows):

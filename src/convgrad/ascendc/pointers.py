@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .filter_record import TConv3DDwTiling
-from .input_record import TConv3DBackpropInputTiling, ceil_div
+from .input_record import TConv3DBackpropInputTiling
+from .tiling_record import ceil_div
 from .walk import SingleShape
 
 

@@ -16,12 +16,13 @@ from .core_split import Block, CoreGrid, flat_blocks, grid_blocks
 from .errors import TilingError
 from .global_tensor import GlobalTensor
 from .input_checks import check_record
-from .input_record import Conv3DBackpropInputTilingData, TConv3DBackpropInputTiling, record_from_dict
+from .input_record import Conv3DBackpropInputTilingData, TConv3DBackpropInputTiling
 from .kernel_input import Conv3DBackpropInput
 from .ncdhw import finish_ncdhw
 from .platform import PlatformInfo
 from .problem_input import Sextuple, Triple, operands, six_pads, three
 from .tiling_input import Conv3DBpInputTiling
+from .tiling_record import record_from_dict, require_same_problem
 from .tiling_report import FieldReport
 
 
@@ -216,38 +217,5 @@ def own_tiling(
         given if isinstance(given, TConv3DBackpropInputTiling) else record_from_dict(TConv3DBackpropInputTiling, given)
     )
     check_record(record, platform)
-    sizes = (
-        "batch",
-        "cin",
-        "cout",
-        "dout",
-        "ho",
-        "wo",
-        "di",
-        "hi",
-        "wi",
-        "dk",
-        "hk",
-        "wk",
-        "strideD",
-        "strideH",
-        "strideW",
-        "dilationD",
-        "dilationH",
-        "dilationW",
-        "padFront",
-        "padBack",
-        "padUp",
-        "padDown",
-        "padLeft",
-        "padRight",
-        "c0",
-    )
-    differing = {
-        name: (getattr(record, name), getattr(planned, name))
-        for name in sizes
-        if getattr(record, name) != getattr(planned, name)
-    }
-    if differing:
-        raise TilingError(f"the tiling record is for another problem; (record, problem): {differing}", "tiling.problem")
+    require_same_problem(record, planned)
     return record

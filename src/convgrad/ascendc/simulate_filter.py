@@ -17,11 +17,11 @@ from .errors import TilingError
 from .filter_checks import check_filter_record
 from .filter_record import Conv3DBackpropFilterTilingData, FilterBasicBlock, TConv3DDwTiling
 from .global_tensor import GlobalTensor
-from .input_record import ceil_div, record_from_dict
 from .kernel_filter import Conv3DBackpropFilter
 from .platform import PlatformInfo
 from .problem_input import operands, six_pads, three
 from .tiling_filter import Conv3dBpFilterTiling
+from .tiling_record import ceil_div, record_from_dict
 from .tiling_report import FieldReport
 
 

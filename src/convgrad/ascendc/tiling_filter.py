@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-
-from .conv_type import ConvDtype, ConvFormat, ConvType, TPosition
+from .conv_type import ConvDtype, ConvFormat
 from .filter_checks import broken_filter_checks, l1_bytes
 from .filter_record import Conv3DBackpropFilterTilingData, FilterParams, TConv3DDwTiling
 from .filter_search import filter_search
-from .input_record import ceil_div
 from .platform import PlatformInfo
-from .tiling_report import FieldReport
+from .tiling_host import TilingHost
+from .tiling_record import ceil_div
+from .tiling_report import field_reports
 
-FIXED_REASONS = {
-    "group": "groups other than 1 are not part of this object", "al0Pbuffer": "L0A is always halved",
-    "bl0Pbuffer": "L0B is always halved", "cl0Pbuffer": "one tile at a time fills L0C best",
-    "m0": "one fractal is 16 rows",
-    "n0": "one fractal is 16 columns", "k0": "C0", "stepM": "one tile of M per load", "stepN": "one tile of N per load",
-    "iterateOrder": "M fastest: the input, which is gathered, changes least", "hf32Flag": "16-bit operands",
+OWN_REASONS = {
+    "m0": "one fractal is 16 rows", "n0": "one fractal is 16 columns", "k0": "C0",
+    "iterateOrder": "M fastest: the input, which is gathered, changes least",
     "channelSize": "32 bytes of channels", "cin1G": "cin / C0 rounded up", "cout1G": "cout rounded up to 16, by C0",
     "singleCoreDk": "a walk covers one window plane", "singleCoreGroup": "one group",
     "singleCoreBatch": "a walk covers one batch",
 }  # fmt: skip
 
 
-class Conv3dBpFilterTiling:
+class Conv3dBpFilterTiling(TilingHost):
     """Set shapes and attributes (the last call wins), then `GetTiling(record)`: 0, or -1 with the cause in `reason`."""
 
     def __init__(self, platform: PlatformInfo | None = None, *, cores: int | None = None) -> None:
-        self.platform = platform or PlatformInfo()
-        self.cores = self.platform.cores if cores is None else cores
-        self.reason = ""
-        self.report: tuple[FieldReport, ...] = ()
-        self._batch = self._cin = self._cout = -1
-        self._input = self._window = self._out = (-1, -1, -1)
-        self._padding = (0, 0, 0, 0, 0, 0)
-        self._stride = self._dilation = (1, 1, 1)
-        self._types = {
-            "weight": ConvType(TPosition.GM, ConvFormat.FRACTAL_Z_3D, ConvDtype.FLOAT32),
-            "input": ConvType(TPosition.GM, ConvFormat.NDC1HWC0, ConvDtype.FLOAT16),
-            "gradOutput": ConvType(TPosition.GM, ConvFormat.NDC1HWC0, ConvDtype.FLOAT16),
-        }
+        super().__init__(platform, cores, weight=ConvDtype.FLOAT32, input=ConvFormat.NDC1HWC0)
 
     def SetWeightShape(self, cout: int, cin: int, d: int, h: int, w: int) -> None:
         """Channels and window."""
@@ -53,30 +37,6 @@ class Conv3dBpFilterTiling:
     def SetGradOutputShape(self, n: int, c: int, d: int, h: int, w: int) -> None:
         """Shape of gradOutput."""
         self._batch, self._cout, self._out = n, c, (d, h, w)
-
-    def SetWeightType(self, pos: TPosition, format: ConvFormat, dtype: ConvDtype) -> None:
-        """Position, layout and dtype of gradWeight."""
-        self._types["weight"] = ConvType(pos, format, dtype)
-
-    def SetInputType(self, pos: TPosition, format: ConvFormat, dtype: ConvDtype) -> None:
-        """Position, layout and dtype of the input."""
-        self._types["input"] = ConvType(pos, format, dtype)
-
-    def SetGradOutputType(self, pos: TPosition, format: ConvFormat, dtype: ConvDtype) -> None:
-        """Position, layout and dtype of gradOutput."""
-        self._types["gradOutput"] = ConvType(pos, format, dtype)
-
-    def SetPadding(self, front: int, back: int, up: int, down: int, left: int, right: int) -> None:
-        """The six pads."""
-        self._padding = (front, back, up, down, left, right)
-
-    def SetStride(self, d: int, h: int, w: int) -> None:
-        """Strides."""
-        self._stride = (d, h, w)
-
-    def SetDilation(self, d: int, h: int, w: int) -> None:
-        """Dilations."""
-        self._dilation = (d, h, w)
 
     def GetTiling(self, tiling: Conv3DBackpropFilterTilingData) -> int:
         """Fill the record and give 0; or leave it alone, give -1 and say why in `reason`."""
@@ -95,21 +55,14 @@ class Conv3dBpFilterTiling:
             return -1
         tiling.dwTiling, tiling.basicBlockTiling = record, block
         tiling.params = FilterParams(totalL1Size=l1_bytes(record))
-        known = FIXED_REASONS | reasons
-        self.report = tuple(
-            FieldReport(one.name, getattr(record, one.name), one.metadata["meaning"], known.get(one.name, "as set"))
-            for one in fields(record)
-        )
+        self.report = field_reports(record, OWN_REASONS | reasons)
         return 0
 
     def _rows(self) -> list[tuple[bool, str]]:
         """Each demand with what to say when it is broken, in the documented order."""
         operands = [self._types["input"].dtype, self._types["gradOutput"].dtype]
         return [
-            (self.cores <= 0, f"the number of cores must be above 0, got {self.cores}"),
-            (min(self._padding) < 0, f"pads must be 0 or more, got {self._padding}"),
-            (min(self._stride) <= 0, f"strides must be above 0, got {self._stride}"),
-            (min(self._dilation) <= 0, f"dilations must be above 0, got {self._dilation}"),
+            *self._attribute_rows(),
             (min(self._window) <= 0, f"the window must be above 0, got {self._window}"),
             (self._window[2] > 32, f"wk must be at most 32, got {self._window[2]}"),
             (self._batch <= 0, f"batch must be above 0, got {self._batch}"),
@@ -127,16 +80,7 @@ class Conv3dBpFilterTiling:
 
     def _sizes(self) -> TConv3DDwTiling:
         """The record with every size set, before anything is cut."""
-        (di, hi, wi), (dout, ho, wo), (dk, hk, wk) = self._input, self._out, self._window
-        front, back, up, down, left, right = self._padding
-        record = TConv3DDwTiling(
-            batch=self._batch, cin=self._cin, cout=self._cout, cin1G=ceil_div(self._cin, 16),
-            cout1G=ceil_div(self._cout, 16), dout=dout, ho=ho, wo=wo, di=di, hi=hi, wi=wi, dk=dk, hk=hk, wk=wk, group=1,
-            padFront=front, padBack=back, padUp=up, padDown=down, padLeft=left, padRight=right, channelSize=16,
-            al0Pbuffer=2, bl0Pbuffer=2, cl0Pbuffer=1, m0=16, k0=16, n0=16, stepM=1, stepN=1, iterateOrder=1,
-            singleCoreDk=1, singleCoreGroup=1, singleCoreBatch=1,
-        )  # fmt: skip
-        return replace(
-            record, strideD=self._stride[0], strideH=self._stride[1], strideW=self._stride[2],
-            dilationD=self._dilation[0], dilationH=self._dilation[1], dilationW=self._dilation[2],
+        return TConv3DDwTiling(
+            **self._shared_fields(self._input), cin1G=ceil_div(self._cin, 16), cout1G=ceil_div(self._cout, 16),
+            channelSize=16, m0=16, k0=16, n0=16, singleCoreDk=1,
         )  # fmt: skip

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .conv_type import ConvDtype, ConvFormat, ConvType, TPosition
+from .conv_type import ConvDtype, ConvFormat
 from .input_checks import broken_checks, leaves_elements_unwritten, trailing_pad
-from .input_record import (
-    Conv3DBackpropInputTilingData,
-    TConv3DBackpropInputTiling,
-    ceil_div,
-)
+from .input_record import Conv3DBackpropInputTilingData, TConv3DBackpropInputTiling
 from .input_search import search
 from .platform import PlatformInfo
-from .tiling_report import FieldReport, input_report
+from .tiling_host import TilingHost
+from .tiling_record import ceil_div
+from .tiling_report import input_report
 
 AXES = "DHW"
-UNSET = (-1, -1, -1, -1, -1)
 
 
-class Conv3DBpInputTiling:
+class Conv3DBpInputTiling(TilingHost):
     """Set shapes and attributes, then `GetTiling(record)`: 0, or -1 with the cause in `reason`.
 
     Shapes of the forward convolution. Without SetInputShape the object works in transpose mode and infers the size from
@@ -27,22 +24,10 @@ class Conv3DBpInputTiling:
     """
 
     def __init__(self, platform: PlatformInfo | None = None, *, cores: int | None = None) -> None:
-        self.platform = platform or PlatformInfo()
-        self.cores = self.platform.cores if cores is None else cores
-        self.reason = ""
-        self.report: tuple[FieldReport, ...] = ()
-        self._batch = self._cin = self._cout = -1
-        self._input = self._window = self._out = (-1, -1, -1)
+        super().__init__(platform, cores, weight=ConvDtype.FLOAT16, input=ConvFormat.NCDHW)
         self._transposed = True
         self._output_padding = (0, 0, 0)
-        self._padding = (0, 0, 0, 0, 0, 0)
-        self._stride = self._dilation = (1, 1, 1)
         self._zeroing = 0
-        self._types = {
-            "weight": ConvType(TPosition.GM, ConvFormat.FRACTAL_Z_3D, ConvDtype.FLOAT16),
-            "input": ConvType(TPosition.GM, ConvFormat.NCDHW, ConvDtype.FLOAT16),
-            "gradOutput": ConvType(TPosition.GM, ConvFormat.NDC1HWC0, ConvDtype.FLOAT16),
-        }
 
     # ---- setters, vendor spelling
 
@@ -73,30 +58,6 @@ class Conv3DBpInputTiling:
             return False
         self._output_padding = (d, h, w)
         return True
-
-    def SetWeightType(self, pos: TPosition, format: ConvFormat, dtype: ConvDtype) -> None:
-        """Position, layout and dtype of weight."""
-        self._types["weight"] = ConvType(pos, format, dtype)
-
-    def SetInputType(self, pos: TPosition, format: ConvFormat, dtype: ConvDtype) -> None:
-        """Position, layout and dtype of the input; its layout is never checked."""
-        self._types["input"] = ConvType(pos, format, dtype)
-
-    def SetGradOutputType(self, pos: TPosition, format: ConvFormat, dtype: ConvDtype) -> None:
-        """Position, layout and dtype of gradOutput."""
-        self._types["gradOutput"] = ConvType(pos, format, dtype)
-
-    def SetPadding(self, front: int, back: int, up: int, down: int, left: int, right: int) -> None:
-        """The six pads of the forward convolution."""
-        self._padding = (front, back, up, down, left, right)
-
-    def SetStride(self, d: int, h: int, w: int) -> None:
-        """Strides of the forward convolution."""
-        self._stride = (d, h, w)
-
-    def SetDilation(self, d: int, h: int, w: int) -> None:
-        """Dilations of the forward convolution."""
-        self._dilation = (d, h, w)
 
     def GetTiling(self, tiling: Conv3DBackpropInputTilingData) -> int:
         """Fill `tiling.conv3DDxTiling` and give 0; or leave it alone, give -1 and say why in `reason`."""
@@ -158,21 +119,13 @@ class Conv3DBpInputTiling:
             return f"hi * wi must be at most 2^32 - 1, got {sizes[1] * sizes[2]}"
         return ""
 
-    def _attribute_rows(self) -> list[tuple[bool, str]]:
-        return [
-            (min(self._padding) < 0, f"pads must be 0 or more, got {self._padding}"),
-            (min(self._stride) <= 0, f"strides must be above 0, got {self._stride}"),
-            (min(self._dilation) <= 0, f"dilations must be above 0, got {self._dilation}"),
-            (min(self._output_padding) < 0, f"output padding must be 0 or more, got {self._output_padding}"),
-            (self.cores <= 0, f"the number of cores must be above 0, got {self.cores}"),
-        ]
-
     def _size_rows(self) -> list[tuple[bool, str]]:
         weight, grad_output = self._types["weight"], self._types["gradOutput"]
         dtypes = {one.dtype for one in self._types.values()}
         sizes = (self._batch, self._cin, self._cout, *self._input_sizes(), *self._out, *self._window)
         too_large = [size for size in sizes if size >= 2**32]
         return [
+            (min(self._output_padding) < 0, f"output padding must be 0 or more, got {self._output_padding}"),
             (min(self._window) <= 0, f"SetWeightShape: the window must be above 0, got {self._window}"),
             (self._batch <= 0, f"batch must be above 0, got {self._batch}"),
             (self._cout <= 0, f"cout must be above 0, got {self._cout}"),
@@ -225,64 +178,18 @@ class Conv3DBpInputTiling:
 
     def _sizes(self) -> TConv3DBackpropInputTiling:
         """The record with every size and derived pad set, before anything is cut."""
-        di, hi, wi = self._input_sizes()
-        (dout, ho, wo), (dk, hk, wk) = self._out, self._window
-        front, back, up, down, left, right = self._padding
+        given = self._shared_fields(self._input_sizes())
         c0 = 8 if self._types["input"].dtype is ConvDtype.FLOAT32 else 16
         cout1, cin1 = ceil_div(self._cout, c0), ceil_div(self._cin, c0)
         sizes = TConv3DBackpropInputTiling(
-            batch=self._batch,
-            cin=self._cin,
-            cout=self._cout,
-            cout1=cout1,
-            cin1=cin1,
-            cout1G=cout1,
-            cin1G=cin1,
-            c0=c0,
-            c0Bits=c0.bit_length() - 1,
-            dout=dout,
-            ho=ho,
-            wo=wo,
-            di=di,
-            hi=hi,
-            wi=wi,
-            dk=dk,
-            hk=hk,
-            wk=wk,
-            group=1,
-            strideD=self._stride[0],
-            strideH=self._stride[1],
-            strideW=self._stride[2],
-            padFront=front,
-            padBack=back,
-            padUp=up,
-            padDown=down,
-            padLeft=left,
-            padRight=right,
-            dilationD=self._dilation[0],
-            dilationH=self._dilation[1],
-            dilationW=self._dilation[2],
-            backpropPadTail=trailing_pad(di, dout, self._stride[0], front),
-            backpropPadUp=(hk - 1) * self._dilation[1] - up,
-            backpropPadDown=trailing_pad(hi, ho, self._stride[1], up),
-            backpropPadLeft=(wk - 1) * self._dilation[2] - left,
-            backpropPadRight=trailing_pad(wi, wo, self._stride[2], left),
-            al0Pbuffer=2,
-            bl0Pbuffer=2,
-            cl0Pbuffer=1,
-            stepM=1,
-            stepN=1,
-            baseD=1,
-            baseBatch=1,
-            baseGroup=1,
-            stepBatch=1,
-            stepGroup=1,
-            singleCoreBatch=1,
-            singleCoreGroup=1,
-            singleCoreDin=1,
-            singleCoreHo=1,
-            iterateOrder=1,
-        )
+            **given, cout1=cout1, cin1=cin1, cout1G=cout1, cin1G=cin1, c0=c0, c0Bits=c0.bit_length() - 1,
+            backpropPadTail=trailing_pad(given["di"], given["dout"], given["strideD"], given["padFront"]),
+            backpropPadUp=(given["hk"] - 1) * given["dilationH"] - given["padUp"],
+            backpropPadDown=trailing_pad(given["hi"], given["ho"], given["strideH"], given["padUp"]),
+            backpropPadLeft=(given["wk"] - 1) * given["dilationW"] - given["padLeft"],
+            backpropPadRight=trailing_pad(given["wi"], given["wo"], given["strideW"], given["padLeft"]),
+            baseD=1, baseBatch=1, baseGroup=1, stepBatch=1, stepGroup=1, singleCoreDin=1, singleCoreHo=1,
+        )  # fmt: skip
         return replace(sizes, initOutputFlag=int(bool(self._zeroing_cause(sizes))))
 
     def _zeroing_cause(self, t: TConv3DBackpropInputTiling) -> str:

@@ -1,10 +1,11 @@
-"""The tiling report of Conv3DBackpropInput: one line per field, with its meaning and the reason of its value."""
+"""The tiling report: one line per field, with its meaning and the reason of its value."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
 from .input_record import TConv3DBackpropInputTiling
+from .tiling_record import TilingRecord, meaning_of
 
 FIXED_REASONS = {
     "group": "groups other than 1 are not part of this object",
@@ -13,12 +14,7 @@ FIXED_REASONS = {
     "cl0Pbuffer": "one tile at a time fills L0C best",
     "stepM": "one tile of M per load",
     "stepN": "one tile of N per load",
-    "iterateOrder": "M fastest: weights change least",
     "hf32Flag": "16-bit operands",
-    "reserved": "never written",
-    "singleCoreHo": "not read by the kernel",
-    "singleCoreDin": "a walk covers one plane",
-    "singleCoreBatch": "a single shape covers one batch",
 }
 
 
@@ -32,10 +28,19 @@ class FieldReport:
     reason: str
 
 
+def field_reports(record: TilingRecord, reasons: dict[str, str]) -> tuple[FieldReport, ...]:
+    """Every field of a record, with the reason given, the one that never changes, or that it is as set."""
+    known = FIXED_REASONS | reasons
+    return tuple(
+        FieldReport(one.name, getattr(record, one.name), meaning_of(one), known.get(one.name, "as set"))
+        for one in fields(record)  # type: ignore[arg-type]
+    )
+
+
 def input_report(
     record: TConv3DBackpropInputTiling, reasons: dict[str, str], zeroing: str, transposed: bool
 ) -> tuple[FieldReport, ...]:
-    """Every field of a record. `reasons` are those of the search, `zeroing` says why gradInput must be zeroed."""
+    """The report of Conv3DBackpropInput; `reasons` are those of the search, `zeroing` why gradInput must be zeroed."""
     derived = {
         "backpropPadUp": "(hk - 1) * dilationH - padUp",
         "backpropPadLeft": "(wk - 1) * dilationW - padLeft",
@@ -49,17 +54,13 @@ def input_report(
         "cin1G": "cin1, one group",
         "c0": "32 bytes of channels",
         "c0Bits": "log2(c0)",
+        "iterateOrder": "M fastest: weights change least",
+        "reserved": "never written",
+        "singleCoreHo": "not read by the kernel",
+        "singleCoreDin": "a walk covers one plane",
+        "singleCoreBatch": "a single shape covers one batch",
     }
     if transposed:
         derived |= dict.fromkeys(("di", "hi", "wi"), "inferred from gradOutput, transpose mode")
-    known = FIXED_REASONS | derived | reasons
     once = {one.name: "always 1 here" for one in fields(record) if one.name.startswith(("base", "step", "single"))}
-    return tuple(
-        FieldReport(
-            one.name,
-            getattr(record, one.name),
-            one.metadata["meaning"],
-            known.get(one.name) or once.get(one.name, "as set"),
-        )
-        for one in fields(record)
-    )
+    return field_reports(record, once | FIXED_REASONS | derived | reasons)

@@ -1,15 +1,16 @@
-"""Bytes, loads and products of a tiling in closed form, and how even the cores are."""
+"""Bytes, loads and products of a tiling, and how even the cores are: what the reports of both kernels hold."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
-from .core_split import Block
-from .input_checks import l0a_bytes, l0b_bytes, l0c_bytes, l1_bytes, weights_stay
-from .input_record import TConv3DBackpropInputTiling, ceil_div
 from .platform import PlatformInfo
-from .walk import row_window, single_shape
+from .record_checks import l0a_bytes, l0b_bytes, l0c_bytes
+from .tiling_record import TilingRecord
+
+MOST_OF_FIELDS = {"hk": 511, "wk": 511, "padUp": 255, "padLeft": 255, "dilationH": 255, "dilationW": 255}
 
 
 @dataclass(slots=True)
@@ -40,54 +41,41 @@ class Traffic:
         return self.gm_to_a1 + self.gm_to_b1 + self.l0c_to_gm
 
 
-def block_traffic(t: TConv3DBackpropInputTiling, block: Block) -> Traffic:
-    """One block, tile by tile along M; along N only the width differs.
-
-    Per tile and window plane, with rr gradOutput rows in its window, cout1 channel blocks, K = cout1 * hk * wk * c0:
-
-        GM to A1    rr * wo * cout1 * c0 * e          in ceil(chunks / stepKa) loads
-        GM to B1    columns * hk * wk * cout1 * 16 * e   in ceil(chunks / stepKb) loads; once per walk if weights stay
-        A1 to L0A   rows of 16 * K * e      B1 to L0B   columns * K * e      products   rows of 16 * columns * K
-    """
-    shape, total, e = single_shape(t, block.M, block.K, block.N), Traffic(), t.element_bytes
-    taps = len(t.depth_taps(block.plane))
-    stay = weights_stay(t)
-    a_loads, b_loads = ceil_div(shape.k.count, t.stepKa), ceil_div(shape.k.count, t.stepKb)
-    windows = [row_window(t, block.ho_start, i * t.baseM) for i in range(shape.m.count)]
-    kept = [i for i, window in enumerate(windows) if taps and (window.rows or t.initOutputFlag == 0)]
-    total.tiles = shape.m.count * shape.n.count
-    total.skipped_tiles = (shape.m.count - len(kept)) * shape.n.count
-    weights_loaded = False
-    for i in kept:
-        rows = ceil_div(shape.m.length(i), 16) * 16
-        for j in range(shape.n.count):
-            columns = shape.n.length(j)
-            total.a_loads += a_loads * taps
-            total.gm_to_a1 += windows[i].rows * t.wo * shape.cout1 * t.c0 * e * taps
-            if not (stay and weights_loaded):
-                total.b_loads += b_loads * taps
-                total.gm_to_b1 += columns * t.window_area * shape.cout1 * 16 * e * taps
-                weights_loaded = True
-            total.a1_to_l0a += rows * shape.k.total * e * taps
-            total.b1_to_l0b += columns * shape.k.total * e * taps
-            total.multiply_adds += rows * columns * shape.k.total * taps
-            total.l0c_to_gm += shape.m.length(i) * columns * e
-            total.rows_loaded += windows[i].rows * taps
-            total.rows_of_tiles += ceil_div(shape.m.length(i), t.wi) * taps
-    return total
-
-
 @dataclass(frozen=True, slots=True)
 class TrafficReport:
-    """Traffic of a whole problem, products per core, fill of the stores, and what hardware fields cannot hold."""
+    """Traffic of a whole problem, products per core, fill of the stores, and what hardware fields cannot hold.
+
+    one_copy    bytes of A, B and C as they lie in global memory
+    l1_parts    bytes of A and of B in L1
+    """
 
     total: Traffic
     per_core: tuple[int, ...]
     blocks: int
-    cores: int
-    weight_bytes: int
+    one_copy: tuple[int, int, int]
     fill: dict[str, tuple[int, int]]
+    l1_parts: tuple[int, int]
     warnings: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What A and B are."""
+        raise NotImplementedError
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        """The figures this kernel is judged by, by name."""
+        raise NotImplementedError
+
+    @property
+    def notes(self) -> tuple[str, str, str]:
+        """What to say beside the bytes of A, of B and of C."""
+        raise NotImplementedError
+
+    @property
+    def cores(self) -> int:
+        """Cores there are."""
+        return len(self.per_core)
 
     @property
     def cores_used(self) -> int:
@@ -101,13 +89,8 @@ class TrafficReport:
         return sum(self.per_core) / (self.cores * busiest) if busiest else 1.0
 
     @property
-    def weight_reloads(self) -> float:
-        """Weight bytes loaded, over one copy of the weight."""
-        return self.total.gm_to_b1 / self.weight_bytes
-
-    @property
     def overfetch(self) -> float:
-        """gradOutput rows loaded, over the gradInput rows of the tiles."""
+        """Rows loaded, over the rows of the tiles."""
         return self.total.rows_loaded / self.total.rows_of_tiles if self.total.rows_of_tiles else 0.0
 
     @property
@@ -116,37 +99,26 @@ class TrafficReport:
         return self.total.multiply_adds / self.total.gm_bytes if self.total.gm_bytes else 0.0
 
 
-def traffic_report(
-    t: TConv3DBackpropInputTiling, blocks: Sequence[Block], cores: int, platform: PlatformInfo | None = None
-) -> TrafficReport:
-    """Traffic and balance of all blocks; blocks of one shape, start row and number of window planes count alike."""
-    sizes = platform or PlatformInfo()
-    known: dict[tuple[int, int, int, int, int], Traffic] = {}
+def sum_blocks(blocks: Sequence[Any], amounts: Sequence[Traffic], cores: int) -> tuple[Traffic, tuple[int, ...]]:
+    """The traffic of all blocks, and the multiply-adds of each core."""
     total, per_core = Traffic(), [0] * cores
-    for block in blocks:
-        key = (block.M, block.N, block.K, block.ho_start, len(t.depth_taps(block.plane)))
-        if key not in known:
-            known[key] = block_traffic(t, block)
-        total.add(known[key])
-        per_core[block.core] += known[key].multiply_adds
-    fill = {
-        "L0A": (l0a_bytes(t), sizes.l0ASize), "L0B": (l0b_bytes(t), sizes.l0BSize),
-        "L0C": (l0c_bytes(t), sizes.l0CSize),
-        "L1": (l1_bytes(t), sizes.l1Size),
+    for block, amount in zip(blocks, amounts, strict=True):
+        total.add(amount)
+        per_core[block.core] += amount.multiply_adds
+    return total, tuple(per_core)
+
+
+def store_fill(t: TilingRecord, l1: int, platform: PlatformInfo) -> dict[str, tuple[int, int]]:
+    """Bytes in use and bytes there are, store by store."""
+    return {
+        "L0A": (l0a_bytes(t), platform.l0ASize), "L0B": (l0b_bytes(t), platform.l0BSize),
+        "L0C": (l0c_bytes(t), platform.l0CSize), "L1": (l1, platform.l1Size),
     }  # fmt: skip
-    return TrafficReport(
-        total, tuple(per_core), len(blocks), cores, t.weight_size * t.element_bytes, fill, hardware_warnings(t)
-    )
 
 
-def hardware_warnings(t: TConv3DBackpropInputTiling) -> tuple[str, ...]:
-    """Values that a field of the load instruction cannot hold."""
-    limits = (
-        ("hk", t.hk, 511), ("wk", t.wk, 511), ("padUp", t.padUp, 255), ("padLeft", t.padLeft, 255),
-        ("backpropPadUp", t.backpropPadUp, 255), ("backpropPadLeft", t.backpropPadLeft, 255),
-        ("dilationH", t.dilationH, 255), ("dilationW", t.dilationW, 255), ("stepKa * baseK", t.stepKa * t.baseK, 65535),
-        ("expanded width of an L1 row", t.wo * t.strideW, 32767),
-    )  # fmt: skip
+def hardware_warnings(t: TilingRecord, more: Sequence[tuple[str, int, int]]) -> tuple[str, ...]:
+    """Values that a field of the load instruction cannot hold; `more` are (name, value, most) of one kernel alone."""
+    limits = [*((name, getattr(t, name), most) for name, most in MOST_OF_FIELDS.items()), *more]
     return tuple(
         f"{name} is {value}, the instruction holds at most {most}" for name, value, most in limits if value > most
     )

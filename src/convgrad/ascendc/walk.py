@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .errors import TilingError
-from .input_record import TConv3DBackpropInputTiling, ceil_div
+from .input_record import TConv3DBackpropInputTiling
+from .tiling_record import ceil_div
 
 
 @dataclass(frozen=True, slots=True)

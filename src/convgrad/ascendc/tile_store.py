@@ -1,4 +1,4 @@
-"""How GetTensorC stores a tile: the runs of elements it makes, in NDC1HWC0 or raw, and their way into memory."""
+"""How GetTensorC stores a tile: the runs of elements it makes in each layout, and their way into memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import AddressError, TileKernelError
+from .filter_record import TConv3DDwTiling
+from .filter_walk import FilterTile
 from .global_tensor import GlobalTensor
 from .input_record import TConv3DBackpropInputTiling
 from .walk import Tile
@@ -25,16 +27,34 @@ class Run:
     doing: str
 
 
+def runs_of_blocks(
+    values: NDArray[Any] | None, rows: int, blocks: int, c0: int, start: int, between: int, doing: str, first_block: int
+) -> Iterator[Run]:
+    """One run per block of c0 columns: all rows, c0 lanes each; the next block lies `between` elements further on."""
+    for block in range(blocks):
+        lanes = None
+        if values is not None:
+            lanes = np.ascontiguousarray(values[:, block * c0 : (block + 1) * c0]).reshape(-1)
+        yield Run(start + block * between, rows * c0, lanes, f"GetTensorC, {doing} {first_block + block}")
+
+
 def block_runs(t: TConv3DBackpropInputTiling, tile: Tile, values: NDArray[Any] | None) -> Iterator[Run]:
-    """NDC1HWC0: each block of 16 columns is m_length rows of 16 lanes, one channel block further on."""
-    plane_size, count = t.hi * t.wi, tile.m_length * t.c0
+    """gradInput in NDC1HWC0: each block of 16 channels is one channel block further on."""
+    plane_size = t.hi * t.wi
     start = (tile.plane * t.cin1 * t.c0 + tile.n_start) * plane_size + tile.m_start * t.c0
-    for block in range(tile.n_length // t.c0):
-        lanes = (
-            None if values is None else np.ascontiguousarray(values[:, block * t.c0 : (block + 1) * t.c0]).reshape(-1)
-        )
-        doing = f"GetTensorC, {tile}, channel block {tile.n_start // t.c0 + block}"
-        yield Run(start + block * plane_size * t.c0, count, lanes, doing)
+    yield from runs_of_blocks(values, tile.m_length, tile.n_length // t.c0, t.c0, start, plane_size * t.c0,
+                              f"{tile}, channel block", tile.n_start // t.c0)  # fmt: skip
+
+
+def weight_runs(
+    t: TConv3DDwTiling, tile: FilterTile, values: NDArray[Any] | None, sequential: bool
+) -> Iterator[Run]:
+    """gradWeight in FRACTAL_Z_3D: blocks of 16 columns lie all channels apart; sequential: densely at the pointer."""
+    start, between = tile.n_start * t.weight_cout + tile.m_start * t.c0, t.weight_cout * t.c0
+    if sequential:
+        start, between = 0, t.baseM * t.c0
+    yield from runs_of_blocks(values, tile.m_length, tile.n_length // t.c0, t.c0, start, between,
+                              f"{tile}, column block", 0)  # fmt: skip
 
 
 def raw_run(t: TConv3DBackpropInputTiling, tile: Tile, values: NDArray[Any] | None, core: int) -> Iterator[Run]:
