@@ -37,6 +37,10 @@ LINES = (
     "conv n1 c8>8 i6x7x8 k3x3x3 s1 p1 d1 g8 fp32",
     "tconv n1 c16>16 i8x9 k3x3 s2 p1 d1 g16 fp32",
     "tbc n3 c10>12 i40 k5 p2 fp32",
+    "conv n2 c2>3 i3x4x5 k1x1x1 s1 p0 d1 g1 fp32",  # a window of one: the lines of a volume are one line
+    "conv n2 c4>6 i3x1x5 k1x1x1 s1 p0 d1 g2 fp32",
+    "conv n1 c2>3 i6x4x5 k3x1x1 s1 p1x0x0 d1 g1 fp32",  # ... of a plane only
+    "conv n1 c1>2 i33x67 k1x1 s1 p0 d1 g1 fp32",  # ... and longer than the plain path sums at once
 )
 LAYOUTS = ("contiguous", "channels last", "batch inside", "every second", "reversed")
 PATHS = range(1, len(native.path_names()) if native.available() else 1)

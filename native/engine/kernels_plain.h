@@ -17,6 +17,16 @@ static INLINE void load_line(const Source& s, index_t at, index_t count, index_t
     else
         for (index_t i = 0; i < count; ++i) to[i] = element<double>(s, at + i * step);
 }
+// A line of operands: read in place where it lies there as T, otherwise converted into `buffer`.
+static INLINE bool in_place(const Source& s, const float*) { return s.kind == LOAD_F32; }
+static INLINE bool in_place(const Source& s, const double*) {
+    return s.tensor->dtype == CG_FLOAT64 && s.tensor->cast == CG_FLOAT64;
+}
+template <class T> static INLINE const T* line_of(const Source& s, index_t at, index_t count, index_t step, T* buffer) {
+    if (step == 1 && in_place(s, buffer)) return (const T*)s.tensor->data + at;
+    load_line(s, at, count, step, buffer);
+    return buffer;
+}
 static INLINE void store_line(const Target& t, index_t at, index_t count, index_t step, const float* from) {
     t.rows(t, at, 1, 0, count, step, from, 0);
 }
@@ -49,23 +59,48 @@ static INLINE index_t tied_source(const cg_problem& p, bool to_fine, int axis, i
     return o < p.coarse[axis] && o * p.stride[axis] == distance ? o : -1;
 }
 
-template <class T> static INLINE void multiply_add(T* to, index_t to_step, const T* from, index_t from_step,
+template <class T> static INLINE void multiply_add(T* __restrict to, index_t to_step, const T* __restrict from,
                                                    index_t count, T factor) {
-    if (to_step == 1 && from_step == 1)
+    if (to_step == 1)
         for (index_t i = 0; i < count; ++i) to[i] = fma1(factor, from[i], to[i]);
     else
-        for (index_t i = 0; i < count; ++i) to[i * to_step] = fma1(factor, from[i * from_step], to[i * to_step]);
+        for (index_t i = 0; i < count; ++i) to[i * to_step] = fma1(factor, from[i], to[i * to_step]);
+}
+
+// Along such an axis the law ties fine i to coarse i and to nothing else.
+static INLINE bool ties_equals(const cg_problem& p, int axis) {
+    return p.window[axis] == 1 && p.stride[axis] == 1 && p.pad[axis] == 0 && p.fine[axis] == p.coarse[axis];
+}
+
+// The problem with the lines of a plane made one where that changes nothing but the number of steps: equals tied to
+// equals along both axes, and the two tensors go on from the end of a line to the next. A 1x1 window is then one line.
+static cg_problem with_long_lines(const cg_problem& given, const cg_tensor& first, const cg_tensor& second) {
+    cg_problem p = given;
+    for (int axis = 1; axis >= 0 && ties_equals(p, 2) && ties_equals(p, axis); --axis) {
+        if (p.fine[axis] == 1) continue;
+        const index_t length = p.fine[2];
+        if (first.stride[axis + 2] != length * first.stride[4] || second.stride[axis + 2] != length * second.stride[4])
+            break;
+        p.fine[2] = p.coarse[2] = length * p.fine[axis];
+        p.fine[axis] = p.coarse[axis] = 1;
+    }
+    return p;
+}
+static cg_problem with_long_lines(const cg_problem& p, bool to_fine) {
+    return with_long_lines(p, to_fine ? p.coarse_operand : p.fine_operand, to_fine ? p.to_fine : p.to_coarse);
 }
 
 enum { PLAIN_ROWS = 8, PLAIN_COLUMNS = 2048 };  // output channels and columns a task sums at a time
 
-static size_t plain_gather_bytes(const cg_problem& p, bool to_fine, size_t element) {
+static size_t plain_gather_bytes(const cg_problem& given, bool to_fine, size_t element) {
+    const cg_problem p = with_long_lines(given, to_fine);
     const index_t columns = least(to_fine ? p.fine[2] : p.coarse[2], PLAIN_COLUMNS);
     return size_t((PLAIN_ROWS + 1) * columns + 64) * element;
 }
 
 // One task: PLAIN_ROWS output channels of one output line.
-template <class T> static int plain_gather(const cg_problem& p, bool to_fine, int threads) {
+template <class T> static int plain_gather(const cg_problem& given, bool to_fine, int threads) {
+    const cg_problem p = with_long_lines(given, to_fine);
     const Gather g = make_gather(p, to_fine);
     const Source source = make_source(*g.source), weight = make_source(*g.weight);
     const Target target = make_target(*g.target);
@@ -112,10 +147,11 @@ template <class T> static int plain_gather(const cg_problem& p, bool to_fine, in
                         if (count <= 0) continue;
                         const index_t from = to_fine ? o.begin : o.begin * stride + shift;
                         const index_t first = to_fine ? o.begin * stride + shift - x0 : o.begin - x0;
-                        load_line(source, at + from * ss[4], count, (to_fine ? 1 : stride) * ss[4], line);
+                        const index_t step = (to_fine ? 1 : stride) * ss[4];
+                        const T* values = line_of(source, at + from * ss[4], count, step, line);
                         for (index_t m = 0; m < rows; ++m)
-                            multiply_add(sums + m * columns + first, to_fine ? stride : index_t(1), line, index_t(1),
-                                         count, element<T>(weight, w + m * g.weight_row + kx * g.weight_tap[2]));
+                            multiply_add(sums + m * columns + first, to_fine ? stride : index_t(1), values, count,
+                                         element<T>(weight, w + m * g.weight_row + kx * g.weight_tap[2]));
                     }
                 }
             }
@@ -128,13 +164,14 @@ template <class T> static int plain_gather(const cg_problem& p, bool to_fine, in
 }
 
 // One task: the taps of one window line for one (coarse, fine) channel pair. Sums over pixels in float64.
-template <class T> static int plain_weight(const cg_problem& p, int threads) {
+template <class T> static int plain_weight(const cg_problem& given, int threads) {
+    const cg_problem p = with_long_lines(given, given.fine_operand, given.coarse_operand);
     const Source fine = make_source(p.fine_operand), coarse = make_source(p.coarse_operand);
     const Target target = make_target(p.to_weight);
     const index_t *fs = p.fine_operand.stride, *cs = p.coarse_operand.stride, *ws = p.to_weight.stride;
     auto body = [&](index_t task, char* scratch) {
-        T* x = (T*)scratch;
-        T* y = x + PLAIN_COLUMNS;
+        T* const fine_line = (T*)scratch;
+        T* const coarse_line = fine_line + PLAIN_COLUMNS;
         const index_t ky = task % p.window[1];
         task /= p.window[1];
         const index_t kz = task % p.window[0];
@@ -154,11 +191,11 @@ template <class T> static int plain_weight(const cg_problem& p, int threads) {
                         const index_t iy = r * p.stride[1] - p.pad[1] + ky * p.dilation[1];
                         for (index_t begin = ox.begin; begin < ox.end; begin += PLAIN_COLUMNS) {
                             const index_t count = least(PLAIN_COLUMNS, ox.end - begin);
-                            load_line(fine, n * fs[0] + (group * p.fine_channels + f) * fs[1] + iz * fs[2] +
-                                                iy * fs[3] + (begin * p.stride[2] + shift) * fs[4],
-                                      count, p.stride[2] * fs[4], x);
-                            load_line(coarse, n * cs[0] + c * cs[1] + z * cs[2] + r * cs[3] + begin * cs[4], count,
-                                      cs[4], y);
+                            const T* x = line_of(fine, n * fs[0] + (group * p.fine_channels + f) * fs[1] + iz * fs[2] +
+                                                           iy * fs[3] + (begin * p.stride[2] + shift) * fs[4],
+                                                 count, p.stride[2] * fs[4], fine_line);
+                            const T* y = line_of(coarse, n * cs[0] + c * cs[1] + z * cs[2] + r * cs[3] + begin * cs[4],
+                                                 count, cs[4], coarse_line);
                             double part[4] = {0, 0, 0, 0};
                             index_t i = 0;
                             for (; i + 4 <= count; i += 4)

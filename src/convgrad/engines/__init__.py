@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,9 +15,15 @@ import numpy as np
 from convgrad import dtypes, rounding
 from convgrad.arrays import AnyArray
 from convgrad.engines import native, reference
+from convgrad.engines.lane import lane
 from convgrad.planning import Plan, Result
 
 NAMES = ("native", "reference")
+
+# What os.environ holds, from the process itself: looking there takes as long as a small problem. The interpreter's lock
+# is kept meanwhile, so that no other Python thread changes it.
+_getenv = ctypes.PyDLL(None).getenv
+_getenv.restype, _getenv.argtypes = ctypes.c_char_p, (ctypes.c_char_p,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +70,10 @@ def run(
 
 def run_quickly(plan: Plan, grad_output: object, input: object, weight: object) -> list[AnyArray | None] | None:
     """The gradients of contiguous arrays of the planned shapes in fresh arrays; None: take the long way."""
-    if os.environ.get("CONVGRAD_ENGINE") == "reference":
+    if _getenv(b"CONVGRAD_ENGINE") == b"reference":
         return None
-    lane = native.lane(plan)
-    return None if lane is None else lane.run(grad_output, input, weight)
+    short = lane(plan)
+    return None if short is None else short.run(grad_output, input, weight)
 
 
 def run_forward(

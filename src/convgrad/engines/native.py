@@ -1,14 +1,13 @@
 """The native engine: fills the engine's struct from a plan and calls the library. The only file that loads it.
 
-A call costs little: what depends on the plan and on the strides is packed once and kept; a call then copies
-those bytes and writes the addresses.
+What depends on the plan and on the strides is packed once and kept; a call then copies those bytes and writes the
+addresses.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import convgrad
-from convgrad import dtypes, rounding
+from convgrad import dtypes
 from convgrad.arrays import AnyArray
 from convgrad.geometry import Contraction
 from convgrad.planning import Plan, Result
@@ -26,7 +25,7 @@ from convgrad.problem import AxisOrder
 
 ABI_VERSION = 1
 
-# struct cg_problem of native/include/convgrad.h: sizes, then seven tensors, then four numbers.
+# struct cg_problem of native/include/convgrad.h: sizes, then seven tensors (the address first), then four numbers.
 _SIZES = struct.Struct("=22q")
 _TENSOR = struct.Struct("=Qii5q")
 _TAIL = struct.Struct("=4i")
@@ -183,18 +182,6 @@ _templates: dict[tuple[Any, ...], tuple[Plan, _Template]] = {}
 _MOST_TEMPLATES = 4096
 
 
-class _Buffer(threading.local):
-    """One struct per Python thread, reused by its calls."""
-
-    def __init__(self) -> None:
-        self.memory = ctypes.create_string_buffer(_BYTES)
-        self.view = memoryview(self.memory).cast("B")
-        self.address = ctypes.addressof(self.memory)
-
-
-_buffer = _Buffer()
-
-
 def run(
     plan: Plan, fine: AnyArray | None, coarse: AnyArray | None, weight: AnyArray | None,
     results: Mapping[Result, AnyArray], *, threads: int | None = None, path: int = 0,
@@ -221,19 +208,18 @@ def run(
             _templates.clear()
         found = _templates[tuple(key)] = (plan, _template(plan, arrays, path))
     template = found[1]
-    buffer = _buffer
-    view = buffer.view
-    view[:] = template.image
+    image = bytearray(template.image)
     for place, address in zip(template.places, addresses, strict=True):
-        _ADDRESS.pack_into(view, place, address)
+        _ADDRESS.pack_into(image, place, address)
     if threads is not None:
-        _THREAD_NUMBER.pack_into(view, _THREADS_OFFSET, threads)
-    status = library().cg_run(buffer.address)
+        _THREAD_NUMBER.pack_into(image, _THREADS_OFFSET, threads)
+    status = library().cg_run(bytes(image))
     if status != 0:
-        _fail(status, plan)
+        fail(status, plan)
 
 
-def _fail(status: int, plan: Plan) -> None:
+def fail(status: int, plan: Plan) -> None:
+    """Raises what a failed call of the library means."""
     message = f"{library().cg_last_error().decode()} [{plan.problem.line}]"
     raise MemoryError(message) if status == _OUT_OF_MEMORY else AssertionError(message)
 
@@ -248,94 +234,10 @@ def _run_on_copies(plan: Plan, arrays: Sequence[AnyArray | None], threads: int |
             original[...] = copy
 
 
-# ---- the short way -----------------------------------------------------------------------------------------
-
-
-class Lane:
-    """Everything a call needs that the plan already knows: contiguous operands in, fresh results out."""
-
-    __slots__ = ("_dtypes", "_places", "_results", "_shapes", "_sizes", "_template", "plan")
-
-    def __init__(self, plan: Plan) -> None:
-        r = plan.problem.request
-        operands = (r.grad_output, r.input, r.weight)
-        results = {Result.GRAD_INPUT: r.grad_input, Result.GRAD_WEIGHT: r.grad_weight, Result.GRAD_BIAS: r.grad_bias}
-        self.plan = plan
-        self._dtypes = tuple(rounding.storage(spec.dtype) for spec in operands if spec is not None)
-        self._shapes = tuple(spec.shape for spec in operands if spec is not None)
-        self._sizes = tuple(dtype.itemsize for dtype in self._dtypes)
-        arrays: list[Any] = [_Shaped(spec.shape) if spec else None for spec in operands]
-        if plan.problem.transposed:
-            fine, coarse, weight = arrays
-        else:
-            coarse, fine, weight = arrays
-        shown = [results[step.result] for step in plan.steps]
-        arrays = [fine, coarse, weight, *(_Shaped(s.shape) for s in shown if s)]
-        template = _template(plan, arrays, 0)
-        self._template = template.image
-        swapped = (1, 0) if not plan.problem.transposed else (0, 1)
-        self._places = tuple(template.places[i] for i in (*swapped, 2))
-        # (place in Gradients, address in the struct, shape, dtype)
-        order = list(results)
-        self._results = tuple(
-            (order.index(step.result), place, spec.shape, rounding.storage(step.stored_as))
-            for step, place, spec in zip(plan.steps, template.places[_OPERANDS:], shown, strict=True)
-            if spec is not None
-        )
-
-    def run(self, grad_output: object, input: object, weight: object) -> list[AnyArray | None] | None:
-        """grad_input, grad_weight, grad_bias; None when these tensors need the long way."""
-        buffer = _buffer
-        view = buffer.view
-        view[:] = self._template
-        for array, dtype, shape, size, place in zip(
-            (grad_output, input, weight), self._dtypes, self._shapes, self._sizes, self._places, strict=True
-        ):
-            if type(array) is not np.ndarray or array.dtype != dtype:
-                return None
-            interface = array.__array_interface__
-            address = interface["data"][0]
-            if interface["strides"] is not None or interface["shape"] != shape or address % size:
-                return None
-            _ADDRESS.pack_into(view, place, address)
-        out: list[AnyArray | None] = [None, None, None]
-        for index, place, shape, dtype in self._results:
-            fresh = out[index] = np.empty(shape, dtype)
-            _ADDRESS.pack_into(view, place, fresh.__array_interface__["data"][0])
-        status = _cg_run()(buffer.address)
-        if status != 0:
-            _fail(status, self.plan)
-        return out
-
-
-@cache
-def _cg_run() -> Any:
-    return library().cg_run
-
-
-_lanes: dict[int, Lane | None] = {}
-
-
-def lane(plan: Plan) -> Lane | None:
-    """The short way of a plan, kept; None where a plan has none (nothing to compute, or results in a Tensor)."""
-    number = id(plan)
-    try:
-        return _lanes[number]
-    except KeyError:
-        pass
-    if len(_lanes) >= _MOST_TEMPLATES:
-        _lanes.clear()
-    ordinary = not plan.problem.empty and not plan.problem.request.forward and available()
-    made = Lane(plan) if ordinary and all(s.stored_as != "hifloat8" for s in plan.steps) else None
-    if made is not None:  # holds the plan: its number cannot be given to another one
-        _lanes[number] = made
-    return made
-
-
 # ---- what a plan prints ------------------------------------------------------------------------------------
 
 
-def _image_of_shapes(plan: Plan) -> bytearray:
+def image_of_shapes(plan: Plan) -> bytearray:
     """The struct for contiguous tensors at addresses that are never read."""
     problem = plan.problem
     r = problem.request
@@ -353,6 +255,13 @@ def _image_of_shapes(plan: Plan) -> bytearray:
     for place, shape in zip(template.places, shapes, strict=True):
         _ADDRESS.pack_into(image, place, 64 if shape else 0)
     return image
+
+
+def cut_at_addresses(image: bytes | bytearray) -> tuple[struct.Struct, tuple[bytes, ...]]:
+    """The struct's bytes between its seven addresses, and what packs them together again."""
+    edges = [0, *(place + edge for place in _OFFSETS for edge in (0, _ADDRESS.size)), _BYTES]
+    between = tuple(bytes(image[begin:end]) for begin, end in zip(edges[::2], edges[1::2], strict=True))
+    return struct.Struct("=" + "Q".join(f"{len(part)}s" for part in between)), between
 
 
 class _Shaped:
@@ -373,7 +282,7 @@ def prepared(plan: SomePlan) -> SomePlan:
     """The plan with the path of each step and the workspace the engine will hold."""
     if plan.problem.empty:
         return plan
-    image = (ctypes.c_char * _BYTES).from_buffer(_image_of_shapes(plan))
+    image = (ctypes.c_char * _BYTES).from_buffer(image_of_shapes(plan))
     address = ctypes.addressof(image)
     lib = library()
     names = path_names()
