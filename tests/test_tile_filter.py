@@ -30,7 +30,7 @@ from convgrad.ascendc import (
 from convgrad.ascendc.filter_checks import MUST_BE_POSITIVE, l1_bytes
 from convgrad.ascendc.filter_walk import filter_shape, filter_tiles_in_order
 from convgrad.ascendc.simulate_filter import filter_types
-from tile_problems import TileProblem, plain_grad_weight, random_problem
+from tile_problems import TileProblem, forced_small_filter_tiles, plain_grad_weight, random_problem
 
 PLATFORM = PlatformInfo()
 CHUNK = 60
@@ -59,18 +59,7 @@ def test_forced_small_tiles_are_exact(chunk):
     """240 random problems cut into tiny tiles, steps above 1, either order, split rows and channels, stay exact."""
     for seed in range(6000 + CHUNK * chunk, 6000 + CHUNK * (chunk + 1)):
         problem = random_problem(seed)
-        rng = np.random.default_rng(seed)
-        planned, _ = run(problem)
-        t = replace(
-            planned.tiling, baseM=16, baseN=16 * int(rng.integers(1, 5)), baseK=16 * int(rng.integers(1, 3)),
-            stepM=int(rng.integers(1, 3)), stepN=int(rng.integers(1, 3)), stepKa=1, stepKb=int(rng.integers(1, 3)),
-            iterateOrder=int(rng.integers(0, 2)),
-        )  # fmt: skip
-        t = replace(t, bl1Bound=t.input_elements_in_l1(t.stepKb * t.baseK, t.stepN * t.baseN))
-        block = FilterBasicBlock(
-            16 * int(rng.integers(1, t.weight_cout // 16 + 1)),
-            t.window_area * 16 * int(rng.integers(1, t.cin1G + 1)), t.wo * int(rng.integers(1, t.ho + 1)),
-        )  # fmt: skip
+        t, block = forced_small_filter_tiles(run(problem)[0].tiling, seed)
         result, expected = run(problem, tiling=t.as_dict() if seed % 2 else t, basic_block=block, staged=seed % 4 < 2)
         assert np.array_equal(result.grad_weight, expected), (problem, t, block)
 
@@ -357,3 +346,5 @@ def test_bad_arguments_of_simulate():
         simulate_filter(input, grad_output, weight_shape=(1, 1, 1, 1, 1))
     with pytest.raises(TilingError, match="basic block"):
         run(problem, basic_block=FilterBasicBlock(8, 16, 1))
+    with pytest.raises(TilingError, match=r"another problem.*'cin'"):
+        run(problem, tiling=run(replace(problem, cin=problem.cin + 16))[0].tiling)

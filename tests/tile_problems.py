@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from convgrad.ascendc import TConv3DBackpropInputTiling
+from convgrad.ascendc import FilterBasicBlock, TConv3DBackpropInputTiling, TConv3DDwTiling
 
 
 @dataclass(frozen=True)
@@ -153,3 +153,24 @@ def forced_small_tiles(record: TConv3DBackpropInputTiling, seed: int) -> TConv3D
         singleCoreCin=min(record.cin, cin1 * record.c0),
         iterateOrder=int(rng.integers(0, 2)),
     )
+
+
+def with_filter_tiles(record: TConv3DDwTiling, **fields: int) -> TConv3DDwTiling:
+    """The record with other tiles and steps, and the input buffer that follows from them."""
+    t = replace(record, **fields)
+    return replace(t, bl1Bound=t.input_elements_in_l1(t.stepKb * t.baseK, t.stepN * t.baseN))
+
+
+def forced_small_filter_tiles(record: TConv3DDwTiling, seed: int) -> tuple[TConv3DDwTiling, FilterBasicBlock]:
+    """The same problem in tiny tiles, steps above 1, either order, and single shapes that split every axis."""
+    rng = np.random.default_rng(seed)
+    t = with_filter_tiles(
+        record, baseM=16, baseN=16 * int(rng.integers(1, 5)), baseK=16 * int(rng.integers(1, 3)),
+        stepM=int(rng.integers(1, 3)), stepN=int(rng.integers(1, 3)), stepKa=1, stepKb=int(rng.integers(1, 3)),
+        iterateOrder=int(rng.integers(0, 2)),
+    )  # fmt: skip
+    block = FilterBasicBlock(
+        16 * int(rng.integers(1, t.weight_cout // 16 + 1)),
+        t.window_area * 16 * int(rng.integers(1, t.cin1G + 1)), t.wo * int(rng.integers(1, t.ho + 1)),
+    )  # fmt: skip
+    return t, block

@@ -22,8 +22,11 @@ from .coverage import Core, CoverageReport, check_kernel, run_kernel
 from .errors import AddressError, CallOrderError, CapacityError, TileKernelError, TilingError
 from .filter_checks import check_filter_record
 from .filter_record import Conv3DBackpropFilterTilingData, FilterBasicBlock, TConv3DDwTiling
+from .filter_split import FilterBlock, filter_blocks
 from .global_tensor import Fill, GlobalMemory, GlobalTensor
-from .golden import Golden, GoldenTile, MemorySlice
+from .golden import GoldenTile, MemorySlice
+from .golden_filter import FilterGolden
+from .golden_input import Golden
 from .input_checks import check_record
 from .input_record import Conv3DBackpropInputTilingData, TConv3DBackpropInputTiling
 from .kernel_filter import Conv3DBackpropFilter
@@ -60,6 +63,8 @@ __all__ = [
     "FieldReport",
     "Fill",
     "FilterBasicBlock",
+    "FilterBlock",
+    "FilterGolden",
     "FilterSimulation",
     "GlobalMemory",
     "GlobalTensor",
@@ -85,6 +90,7 @@ __all__ = [
     "draw_walk",
     "element_fractal_z_3d",
     "element_ndc1hwc0",
+    "filter_blocks",
     "finish_ncdhw",
     "flat_blocks",
     "float32_t",

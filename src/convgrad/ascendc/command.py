@@ -17,7 +17,7 @@ from .conv_type import DTYPE_NAMES
 from .errors import TileKernelError
 from .filter_checks import l1_bytes as filter_l1_bytes
 from .from_line import LineProblem, plain_input_gradient, plain_weight_gradient, plan_line, problem_of, walk_picture
-from .golden import Golden
+from .golden_input import Golden
 from .platform import PlatformInfo
 from .simulate import simulate
 from .simulate_filter import simulate_filter

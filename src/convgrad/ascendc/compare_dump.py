@@ -1,4 +1,4 @@
-"""Compare a dumped gradInput with the golden tiles: name the first wrong tile, channel block, element and tap."""
+"""Compare a dumped result with the golden tiles: name the first wrong tile, channel block, element and tap."""
 
 from __future__ import annotations
 
@@ -8,33 +8,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convgrad import layouts, rounding
+from convgrad import rounding
 
-from .conv_type import DTYPE_NAMES
+from .core_split import Block
 from .errors import TilingError
-from .golden import Golden, GoldenTile
-from .suspects import explain_tile
+from .filter_split import FilterBlock
+from .golden import GoldenTile, GoldenTiles, Place
 
 
 @dataclass(frozen=True, slots=True)
 class WrongTile:
-    """A tile with wrong elements: how many, the first of them, and what its error looks like."""
+    """A tile with wrong elements: how many, the first of them, and what its error looks like.
+
+    element    (n, c, d, h, w) of gradInput, (cout, cin, kd, kh, kw) of gradWeight
+    others     tiles that add to the same elements
+    """
 
     golden: GoldenTile
     wrong: int
     channel_block: int
+    tap: tuple[int, int, int] | None
     element: tuple[int, int, int, int, int]
+    where: str
     flat: int
     expected: float
     got: float
     cause: str
+    others: int = 0
 
     def __str__(self) -> str:
-        n, c, d, h, w = self.element
+        tap = "" if self.tap is None else ", tap (kd {}, kh {}, kw {})".format(*self.tap)
+        others = f" and {self.others} more that add to the same elements" if self.others else ""
         return (
-            f"{self.golden}: {self.wrong} wrong elements, first in channel block {self.channel_block} at "
-            f"(n {n}, c {c}, d {d}, h {h}, w {w}), flat {self.flat}: expected {self.expected:g}, got {self.got:g}; "
-            f"{self.cause}"
+            f"{self.golden}{others}: {self.wrong} wrong elements, first in channel block {self.channel_block}{tap} at "
+            f"{self.where}, flat {self.flat}: expected {self.expected:g}, got {self.got:g}; {self.cause}"
         )
 
 
@@ -61,39 +68,35 @@ class DumpComparison:
         return f"{head}\n  first: {self.first}" if self.first else head
 
 
-def compare_dump(golden: Golden, dump: NDArray[Any], tolerance: float = 0.0) -> DumpComparison:
-    """Compare a dumped gradInput (NDC1HWC0, any shape, the stored dtype) with every golden tile.
+def compare_dump(
+    golden: GoldenTiles[Block] | GoldenTiles[FilterBlock], dump: NDArray[Any], tolerance: float = 0.0
+) -> DumpComparison:
+    """Compare a dumped result (any shape, true layout, the stored dtype) with every golden tile.
 
-    `tolerance` is relative to max(1, |expected|): hardware may add in another order inside a product.
+    `tolerance` is relative to max(1, |expected|): hardware may add in another order.
     """
-    sim = golden.simulation
-    t = sim.tiling
     flat = np.ascontiguousarray(dump).reshape(-1)
-    if flat.size != t.grad_input_size or flat.dtype != sim.grad_input_gm.dtype:
-        wanted = f"{t.grad_input_size} elements of {sim.grad_input_gm.dtype}"
+    if flat.size != golden.memory.size or flat.dtype != golden.memory.dtype:
+        wanted = f"{golden.memory.size} elements of {golden.memory.dtype}"
         raise TilingError(f"the dump must have {wanted}, got {flat.size} of {flat.dtype}", "golden.dump")
-    if any(block.atomic for block in sim.blocks):
-        raise TilingError("tiles of a problem with split K are partial sums and cannot be compared", "golden.atomic")
-    got = rounding.load(DTYPE_NAMES[sim.dtype], flat)
+    dtype = flat.dtype.name
+    got = rounding.load(dtype, flat)
     tiles = wrong_tiles = wrong_elements = 0
     untouched = np.ones(flat.size, np.bool_)
     first: WrongTile | None = None
-    for tile in golden.tiles():
-        tiles += 1
-        if tile.stored is None:
-            continue
-        found = np.stack([got[one.start : one.stop].reshape(-1, t.c0) for one in tile.slices], 1).reshape(
-            tile.stored.shape
-        )
-        for one in tile.slices:
+    for place in golden.places():
+        tiles += place.tiles
+        found = np.stack([got[one.start : one.stop].reshape(-1, golden.c0) for one in place.slices], 1)
+        found = found.reshape(place.expected.shape)
+        for one in place.slices:
             untouched[one.start : one.stop] = False
-        expected = rounding.load(DTYPE_NAMES[sim.dtype], tile.stored)
+        expected = rounding.load(dtype, place.expected)
         bad = differs(expected, found, tolerance)
         if bad.any():
-            wrong_tiles += 1
+            wrong_tiles += place.tiles
             wrong_elements += int(bad.sum())
             if first is None:
-                first = describe_wrong(golden, tile, expected, found, bad)
+                first = describe_wrong(golden, place, expected, found, bad)
     not_zeroed = int(np.count_nonzero(got[untouched] != 0))
     return DumpComparison(tiles, wrong_tiles, wrong_elements, not_zeroed, first)
 
@@ -108,22 +111,17 @@ def differs(expected: NDArray[Any], got: NDArray[Any], tolerance: float) -> NDAr
 
 
 def describe_wrong(
-    golden: Golden, tile: GoldenTile, expected: NDArray[Any], got: NDArray[Any], bad: NDArray[np.bool_]
+    golden: GoldenTiles[Any], place: Place, expected: NDArray[Any], got: NDArray[Any], bad: NDArray[np.bool_]
 ) -> WrongTile:
-    """The first wrong element of a tile, channel block by channel block, and the likeliest cause."""
-    t = golden.simulation.tiling
-    by_block = bad.reshape(bad.shape[0], -1, t.c0).transpose(1, 0, 2)
-    block, row, lane = (int(place) for place in np.argwhere(by_block)[0])
-    where = tile.slices[block]
-    flat = where.start + row * t.c0 + lane
-    column = block * t.c0 + lane
+    """The first wrong element of a place, block of columns by block of columns, and the likeliest cause."""
+    by_block = bad.reshape(bad.shape[0], -1, golden.c0).transpose(1, 0, 2)
+    block, row, lane = (int(index) for index in np.argwhere(by_block)[0])
+    slice_, column = place.slices[block], block * golden.c0 + lane
+    flat = slice_.start + row * golden.c0 + lane
+    element, where = golden.element(flat)
+    tile, cause = golden.explain(place, got)
     return WrongTile(
-        golden=tile,
-        wrong=int(bad.sum()),
-        channel_block=where.channel_block,
-        element=layouts.element_ndc1hwc0((t.batch, t.cin, t.di, t.hi, t.wi), t.c0, flat),
-        flat=flat,
-        expected=float(expected[row, column]),
-        got=float(got[row, column]),
-        cause=explain_tile(golden, tile, got),
-    )
+        golden=tile, wrong=int(bad.sum()), channel_block=slice_.channel_block, tap=slice_.tap, element=element,
+        where=where, flat=flat, expected=float(expected[row, column]), got=float(got[row, column]), cause=cause,
+        others=place.tiles - 1,
+    )  # fmt: skip

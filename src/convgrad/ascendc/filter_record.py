@@ -74,6 +74,14 @@ class TConv3DDwTiling(TilingRecord):
         """Elements of gradWeight in FRACTAL_Z_3D."""
         return self.weight_size
 
+    def input_plane(self, plane: int, window_plane: int) -> int | None:
+        """The input plane that a window plane shows a gradOutput plane; None outside the input.
+
+        din = plane * strideD - padFront + kd * dilationD
+        """
+        din = plane * self.strideD - self.padFront + window_plane * self.dilationD
+        return din if 0 <= din < self.di else None
+
     def input_elements_in_l1(self, k_length: int, columns: int) -> int:
         """Input elements that `k_length` positions and some columns of N touch at most."""
         rows = rows_of_tile(k_length, self.wo)

@@ -31,12 +31,7 @@ def filter_search(sizes: TConv3DDwTiling, platform: PlatformInfo, cores: int) ->
         return f"L1 cannot hold the shortest load of the input: {least} bytes of {platform.l1Size}"
     record = best[1]
     block, share = choose_block(sizes, record, cores)
-    final = replace(
-        record,
-        singleCoreCout=block.singleCoreM,
-        singleCoreHo=block.singleCoreK // sizes.wo,
-        singleCoreCin=max(block.singleCoreN // (sizes.window_area * sizes.c0), 1) * sizes.c0,
-    )
+    final = with_block(record, block)
     fill = record.baseM * record.baseN * 4 / platform.l0CSize
     reasons = {
         "baseM": f"of {sizes.weight_cout} channels; the tile fills {fill:.0%} of L0C",
@@ -50,6 +45,16 @@ def filter_search(sizes: TConv3DDwTiling, platform: PlatformInfo, cores: int) ->
         "singleCoreCout": share, "singleCoreCin": share, "singleCoreHo": share,
     }  # fmt: skip
     return final, block, reasons
+
+
+def with_block(t: TConv3DDwTiling, block: FilterBasicBlock) -> TConv3DDwTiling:
+    """The record with the fields that follow from a single shape."""
+    return replace(
+        t,
+        singleCoreCout=block.singleCoreM,
+        singleCoreHo=block.singleCoreK // t.wo,
+        singleCoreCin=max(block.singleCoreN // (t.window_area * t.c0), 1) * t.c0,
+    )
 
 
 def tile_options(sizes: TConv3DDwTiling, platform: PlatformInfo) -> list[tuple[int, int]]:

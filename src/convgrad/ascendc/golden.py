@@ -1,54 +1,59 @@
-"""Golden values per tile: for each core, block and tile the expected L0C values and the slices of global memory."""
+"""Golden values per tile, for either kernel: what L0C must hold, what must be stored, and the slices of memory."""
 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from convgrad import rounding
-from convgrad.dtypes import Overflow
-
 from .bin_files import write_bin
-from .conv_type import DTYPE_NAMES
 from .core_split import Block
 from .errors import TilingError
+from .filter_split import FilterBlock
+from .filter_walk import FilterTile
 from .global_tensor import GlobalTensor
-from .input_record import TConv3DBackpropInputTiling
-from .kernel_input import Conv3DBackpropInput
-from .simulate import InputSimulation, input_types
 from .walk import Tile
+
+BlockType = TypeVar("BlockType", bound=Block | FilterBlock)
 
 
 @dataclass(frozen=True, slots=True)
 class MemorySlice:
-    """A run of gradInput elements (NDC1HWC0) that one channel block of a tile fills: positions times lanes."""
+    """A run of elements that one block of C0 columns of a tile fills: rows times lanes.
+
+    channel_block    block of input channels
+    tap              (kd, kh, kw) of gradWeight; None for gradInput, where every tap ends up in each element
+    """
 
     channel_block: int
     start: int
     stop: int
+    tap: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GoldenTile:
-    """One tile: who computes it, what L0C must hold, what must be stored, and where.
+    """One tile: who computes it, what L0C must hold, what must be stored (or added), and where.
 
-    A skipped tile has no values: nothing is computed and memory keeps its zeros.
+    A skipped tile has no values: nothing is computed and memory keeps its zeros. `part` says which plane, and for
+    gradWeight which batch and rows, the tile belongs to.
     """
 
     core: int
     block: int
     number: int
-    tile: Tile
+    tile: Tile | FilterTile
     values: NDArray[np.float32] | None
     stored: NDArray[Any] | None
     slices: tuple[MemorySlice, ...]
+    part: dict[str, int]
 
     @property
     def skipped(self) -> bool:
@@ -59,47 +64,78 @@ class GoldenTile:
         return f"core {self.core}, block {self.block}, {self.tile}"
 
 
-def tile_slices(t: TConv3DBackpropInputTiling, block: Block, tile: Tile) -> tuple[MemorySlice, ...]:
-    """Where each channel block of a tile goes in gradInput (NDC1HWC0)."""
-    plane = t.hi * t.wi
-    first = block.offset_c + (tile.plane * t.cin1 * t.c0 + tile.n_start) * plane + tile.m_start * t.c0
-    channel = block.n_piece * t.singleCoreCin1 + tile.n_start // t.c0
-    count = tile.m_length * t.c0
-    return tuple(
-        MemorySlice(channel + b, first + b * plane * t.c0, first + b * plane * t.c0 + count)
-        for b in range(tile.n_length // t.c0)
-    )
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Memory that is compared as a whole: the elements of one tile, or of all tiles that add to the same elements.
+
+    tiles    how many of them there are
+    """
+
+    key: Any
+    slices: tuple[MemorySlice, ...]
+    expected: NDArray[Any]
+    tiles: int = 1
 
 
-class Golden:
-    """The expected tiles of a simulated problem; tiles are computed when asked for."""
+class GoldenTiles(ABC, Generic[BlockType]):
+    """The expected tiles of a simulated problem; tiles are computed when asked for.
 
-    def __init__(self, simulation: InputSimulation, *, saturate: bool = False) -> None:
-        if simulation.grad_input_gm.size != simulation.tiling.grad_input_size:
-            raise TilingError("golden tiles need a simulation with gradInput in NDC1HWC0", "golden.layout")
-        self.simulation = simulation
-        self._overflow = Overflow.CLAMP if saturate else Overflow.INF
+    result     the tensor they end up in
+    memory     that tensor as the simulation left it
+    """
 
-    def block(self, index: int) -> Block:
+    result: str
+
+    def __init__(self, blocks: tuple[BlockType, ...], memory: NDArray[Any], c0: int) -> None:
+        self.blocks = blocks
+        self.memory = memory
+        self.c0 = c0
+        self._scratch = GlobalTensor(np.zeros_like(memory))
+
+    # ---- what each kernel says for itself
+
+    @abstractmethod
+    def started(self, block: BlockType) -> Any:
+        """A kernel object with everything set for the walk of a block."""
+
+    @abstractmethod
+    def slices(self, block: BlockType, tile: Any) -> tuple[MemorySlice, ...]:
+        """Where each block of columns of a tile goes."""
+
+    @abstractmethod
+    def rounded(self, values: NDArray[np.float32]) -> NDArray[Any]:
+        """What GetTensorC makes of the values in L0C."""
+
+    @abstractmethod
+    def part(self, block: BlockType) -> dict[str, int]:
+        """Which plane a block belongs to, and for gradWeight which batch and rows."""
+
+    @abstractmethod
+    def places(self) -> Iterator[Place]:
+        """Everything a dump is compared with, in walk order."""
+
+    @abstractmethod
+    def element(self, flat: int) -> tuple[tuple[int, int, int, int, int], str]:
+        """The logical element behind a place in memory, and its name in words."""
+
+    @abstractmethod
+    def explain(self, place: Place, got: NDArray[Any]) -> tuple[GoldenTile, str]:
+        """The tile to blame for a wrong place, and what its error looks like."""
+
+    # ---- what they share
+
+    def block(self, index: int) -> BlockType:
         """The block with this index."""
-        for block in self.simulation.blocks:
+        for block in self.blocks:
             if block.index == index:
                 return block
         raise TilingError(f"there is no block {index}: either beyond the list, or no row reaches it", "golden.block")
 
     def tiles(self, core: int | None = None, block: int | None = None) -> Iterator[GoldenTile]:
         """Expected tiles in walk order: all of them, those of one core, or those of one block."""
-        sim = self.simulation
-        t = sim.tiling
-        for one in sim.blocks:
+        for one in self.blocks:
             if core in (None, one.core) and block in (None, one.index):
-                kernel = Conv3DBackpropInput(*input_types(sim.dtype))
-                kernel.Init(t)
-                kernel.SetSingleShape(one.M, one.K, one.N)
-                kernel.SetStartPosition(one.plane, one.ho_start)
-                kernel.SetGradOutput(GlobalTensor(sim.grad_output_gm, name="gradOutput")[one.offset_a])
-                kernel.SetWeight(GlobalTensor(sim.weight_gm, name="weight")[one.offset_b])
-                yield from self._walk(kernel, one)
+                yield from self._walk(one)
 
     def tile(self, core: int, block: int, i: int, j: int) -> GoldenTile:
         """The expected tile (i, j) of a block on a core."""
@@ -119,25 +155,28 @@ class Golden:
                 write_bin(folder / f"{name}.l0c.bin", golden.values)
                 write_bin(folder / f"{name}.stored.bin", golden.stored)
             index.append({
-                "core": golden.core, "block": golden.block, "i": golden.tile.i, "j": golden.tile.j,
-                "plane": golden.tile.plane, "rows": golden.tile.m_length, "columns": golden.tile.n_length,
+                "core": golden.core, "block": golden.block, "i": golden.tile.i, "j": golden.tile.j, **golden.part,
+                "rows": golden.tile.m_length, "columns": golden.tile.n_length,
                 "skipped": golden.skipped, "file": None if golden.skipped else name,
-                "slices": [[one.channel_block, one.start, one.stop] for one in golden.slices],
+                "slices": [[one.channel_block, one.start, one.stop, *(one.tap or ())] for one in golden.slices],
             })  # fmt: skip
         (folder / "index.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
         return len(index)
 
-    def _walk(self, kernel: Conv3DBackpropInput, block: Block) -> Iterator[GoldenTile]:
-        scratch = GlobalTensor(np.zeros(self.simulation.tiling.grad_input_size, self.simulation.grad_input_gm.dtype))
-        number = 0
+    def _walk(self, block: BlockType) -> Iterator[GoldenTile]:
+        kernel, number = self.started(block), 0
         while kernel.Iterate():
             tile, values = kernel.tile, kernel.l0c
-            assert tile is not None
-            stored = None
-            if values is not None:
-                stored = rounding.store(DTYPE_NAMES[self.simulation.dtype], values, overflow=self._overflow)
-            slices = tile_slices(self.simulation.tiling, block, tile)
-            yield GoldenTile(block.core, block.index, number, tile, values, stored, slices)
-            kernel.GetTensorC(scratch[block.offset_c], int(block.atomic))
+            stored = None if values is None else self.rounded(values)
+            yield GoldenTile(block.core, block.index, number, tile, values, stored, self.slices(block, tile),
+                             self.part(block))  # fmt: skip
+            kernel.GetTensorC(self._scratch[block.offset_c])
             number += 1
         kernel.End()
+
+
+def explains(suspect: NDArray[Any], got: NDArray[Any], right: NDArray[Any]) -> bool:
+    """True when a suspected mistake gives the dump: nearly everywhere, and where the dump is wrong above all."""
+    agrees = np.isclose(suspect, got, rtol=1e-5, atol=1e-5)
+    wrong = ~np.isclose(right, got, rtol=1e-5, atol=1e-5)
+    return bool(wrong.any() and agrees.mean() > 0.99 and agrees[wrong].mean() > 0.99)

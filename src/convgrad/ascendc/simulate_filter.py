@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,35 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from convgrad import layouts
 
 from .conv_type import ConvDtype, ConvFormat, ConvType, TPosition, float32_t, int32_t
-from .core_split import flat_share
 from .errors import TilingError
 from .filter_checks import check_filter_record
 from .filter_record import Conv3DBackpropFilterTilingData, FilterBasicBlock, TConv3DDwTiling
+from .filter_search import with_block
+from .filter_split import FilterBlock, check_block, filter_blocks
 from .global_tensor import GlobalTensor
 from .kernel_filter import Conv3DBackpropFilter
 from .platform import PlatformInfo
-from .problem_input import operands, six_pads, three
+from .problem_input import Sextuple, Triple, operands, six_pads, three
 from .tiling_filter import Conv3dBpFilterTiling
-from .tiling_record import ceil_div, record_from_dict
+from .tiling_record import record_from_dict, require_same_problem
 from .tiling_report import FieldReport
-
-
-@dataclass(frozen=True, slots=True)
-class FilterBlock:
-    """One walk on one core: the axes' pieces, the start row and the three offsets."""
-
-    core: int
-    index: int
-    batch: int
-    plane: int
-    window_plane: int
-    M: int
-    N: int
-    K: int
-    ho_start: int
-    offset_a: int
-    offset_b: int
-    offset_c: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +37,9 @@ class FilterSimulation:
     blocks: tuple[FilterBlock, ...]
     cores: int
     grad_weight_gm: NDArray[np.float32]
+    input_gm: NDArray[Any]
+    grad_output_gm: NDArray[Any]
+    dtype: ConvDtype
 
     @property
     def cores_used(self) -> int:
@@ -68,48 +54,30 @@ def filter_types(dtype: ConvDtype) -> tuple[ConvType, ...]:
             ConvType(gm, ConvFormat.NDC1HWC0, dtype), ConvType(gm, ConvFormat.FRACTAL_Z_3D, float32_t))  # fmt: skip
 
 
-def filter_blocks(t: TConv3DDwTiling, block: FilterBasicBlock, cores: int) -> Iterator[FilterBlock]:
-    """Every block, core by core; rows change fastest, then planes, batches, columns, channels, window planes.
-
-    Blocks whose window plane looks outside the input (din < 0 or >= di) are left out.
-    """
-    rows = block.singleCoreK // t.wo
-    pieces = (
-        t.dk,
-        ceil_div(t.weight_cout, block.singleCoreM),
-        ceil_div(t.cin1G, block.singleCoreN // (t.window_area * t.c0)),
-        t.batch,
-        t.dout,
-        ceil_div(t.ho, rows),
-    )
-    total = int(np.prod(pieces))
-    for core in range(min(total, cores)):
-        for index in flat_share(total, cores, core):
-            kd, mi, ni, batch, plane, ki = (int(place) for place in np.unravel_index(index, pieces))
-            din = plane * t.strideD - t.padFront + kd * t.dilationD
-            if 0 <= din < t.di:
-                yield make_filter_block(t, block, core, index, kd, mi, ni, batch, plane, ki, din)
-
-
-def make_filter_block(
-    t: TConv3DDwTiling, block: FilterBasicBlock, core: int, index: int, kd: int, mi: int, ni: int, batch: int,
-    plane: int, ki: int, din: int,
-) -> FilterBlock:  # fmt: skip
-    """A block from its piece numbers."""
-    single_cin = block.singleCoreN // t.window_area
-    ho_start = ki * (block.singleCoreK // t.wo)
-    m_start, cin_start = mi * block.singleCoreM, ni * single_cin
-    input_row = max(ho_start * t.strideH - t.padUp, 0)
-    return FilterBlock(
-        core, index, batch, plane, kd,
-        M=min(block.singleCoreM, t.weight_cout - m_start),
-        N=min(single_cin, t.cin1G * t.c0 - cin_start) * t.window_area,
-        K=min(block.singleCoreK, t.ho * t.wo - ho_start * t.wo),
-        ho_start=ho_start,
-        offset_a=((batch * t.dout + plane) * t.cout1 * t.c0 + m_start) * t.ho * t.wo + ho_start * t.wo * t.c0,
-        offset_b=((batch * t.di + din) * t.cin1G * t.c0 + cin_start) * t.hi * t.wi + input_row * t.wi * t.c0,
-        offset_c=(kd * t.cin1G * t.c0 + cin_start) * t.window_area * t.weight_cout + m_start * t.c0,
-    )  # fmt: skip
+def plan_filter(
+    input_shape: Sequence[int], grad_output_shape: Sequence[int], weight_shape: Sequence[int], *, stride: Triple,
+    padding: Sextuple, dilation: Triple, dtype: ConvDtype, cores: int, platform: PlatformInfo,
+) -> tuple[TConv3DDwTiling, FilterBasicBlock, tuple[FieldReport, ...]]:  # fmt: skip
+    """The tiling record of a problem, its single shape and its report; raises with the reason when there is none."""
+    (batch, cin, *_), (n, cout, *_) = input_shape, grad_output_shape
+    if len(weight_shape) != 5 or batch != n or tuple(weight_shape[:2]) != (cout, cin):
+        raise TilingError(
+            f"batch and channels must agree: input {tuple(input_shape)}, gradOutput {tuple(grad_output_shape)}, weight "
+            f"{tuple(weight_shape)}",
+            "tiling.shapes",
+        )
+    host, data = Conv3dBpFilterTiling(platform, cores=cores), Conv3DBackpropFilterTilingData()
+    host.SetInputType(TPosition.GM, ConvFormat.NDC1HWC0, dtype)
+    host.SetGradOutputType(TPosition.GM, ConvFormat.NDC1HWC0, dtype)
+    host.SetWeightShape(*(int(size) for size in weight_shape))
+    host.SetInputShape(*(int(size) for size in input_shape))
+    host.SetGradOutputShape(*(int(size) for size in grad_output_shape))
+    host.SetPadding(*padding)
+    host.SetStride(*stride)
+    host.SetDilation(*dilation)
+    if host.GetTiling(data) != 0:
+        raise TilingError(f"GetTiling returned -1: {host.reason}", "tiling.refused")
+    return data.dwTiling, data.basicBlockTiling, host.report
 
 
 def simulate_filter(
@@ -120,65 +88,39 @@ def simulate_filter(
 ) -> FilterSimulation:  # fmt: skip
     """gradWeight of a 3-D convolution by the tile kernel, all blocks of all cores, on NCDHW arrays."""
     x, go, code = operands(input, grad_output, dtype, ("input", "grad_output"))
-    if len(weight_shape) != 5 or (weight_shape[0], weight_shape[1], x.shape[0]) != (
-        go.shape[1],
-        x.shape[1],
-        go.shape[0],
-    ):
-        raise TilingError(
-            f"batch and channels must agree: input {x.shape}, gradOutput {go.shape}, weight {tuple(weight_shape)}",
-            "tiling.shapes",
-        )
     sizes = platform or PlatformInfo()
-    host, data = Conv3dBpFilterTiling(sizes, cores=cores), Conv3DBackpropFilterTilingData()
-    host.SetInputType(TPosition.GM, ConvFormat.NDC1HWC0, code)
-    host.SetGradOutputType(TPosition.GM, ConvFormat.NDC1HWC0, code)
-    host.SetWeightShape(*(int(size) for size in weight_shape))
-    host.SetInputShape(*x.shape)
-    host.SetGradOutputShape(*go.shape)
-    host.SetPadding(*six_pads(padding))
-    host.SetStride(*three(stride, "stride"))
-    host.SetDilation(*three(dilation, "dilation"))
-    if host.GetTiling(data) != 0:
-        raise TilingError(f"GetTiling returned -1: {host.reason}", "tiling.refused")
-    record, block, report = data.dwTiling, basic_block or data.basicBlockTiling, host.report
-    if tiling is not None:
-        record = tiling if isinstance(tiling, TConv3DDwTiling) else record_from_dict(TConv3DDwTiling, tiling)
-        report = ()
+    planned, planned_block, report = plan_filter(
+        x.shape, go.shape, weight_shape, stride=three(stride, "stride"), padding=six_pads(padding),
+        dilation=three(dilation, "dilation"), dtype=code, cores=cores, platform=sizes,
+    )  # fmt: skip
+    block = basic_block or planned_block
+    record = planned if tiling is None else own_filter_tiling(tiling, planned)
     check_block(record, block)
-    record = replace(
-        record,
-        singleCoreCout=block.singleCoreM,
-        singleCoreHo=block.singleCoreK // record.wo,
-        singleCoreCin=max(block.singleCoreN // (record.window_area * record.c0), 1) * record.c0,
-    )
+    record = with_block(record, block)
     check_filter_record(record, sizes)
     blocks = tuple(filter_blocks(record, block, cores))
-    x_gm = GlobalTensor(layouts.to_ndc1hwc0(x, 16).reshape(-1), name="input")
-    go_gm = GlobalTensor(layouts.to_ndc1hwc0(go, 16).reshape(-1), name="gradOutput")
-    gw_gm = GlobalTensor(np.zeros(record.grad_weight_size, np.float32), name="gradWeight")
+    x_gm, go_gm = (layouts.to_ndc1hwc0(array, record.c0).reshape(-1) for array in (x, go))
+    gw_gm = np.zeros(record.grad_weight_size, np.float32)
+    memory = (
+        GlobalTensor(x_gm, name="input"),
+        GlobalTensor(go_gm, name="gradOutput"),
+        GlobalTensor(gw_gm, name="gradWeight"),
+    )
     for core in sorted({one.core for one in blocks}):
         kernel = Conv3DBackpropFilter(*filter_types(code), staged=staged, platform=sizes)
-        run_filter_core(record, [one for one in blocks if one.core == core], kernel, x_gm, go_gm, gw_gm)
-    stored = gw_gm.memory.data
-    grad_weight = layouts.from_fractal_z_3d(stored, tuple(weight_shape), 16, check=bool(np.isfinite(stored).all()))  # type: ignore[arg-type]
-    return FilterSimulation(grad_weight, record, block, report, blocks, cores, stored)
+        run_filter_core(record, [one for one in blocks if one.core == core], kernel, *memory)
+    shape = (record.cout, record.cin, record.dk, record.hk, record.wk)
+    grad_weight = layouts.from_fractal_z_3d(gw_gm, shape, record.c0, check=bool(np.isfinite(gw_gm).all()))
+    return FilterSimulation(
+        grad_weight, record, block, report if tiling is None else (), blocks, cores, gw_gm, x_gm, go_gm, code
+    )
 
 
-def check_block(t: TConv3DDwTiling, block: FilterBasicBlock) -> None:
-    """Raise unless a single shape is whole channel blocks, whole columns of cin blocks and whole rows."""
-    per_cin = t.window_area * t.c0
-    if (
-        block.singleCoreM <= 0
-        or block.singleCoreM % 16
-        or block.singleCoreN <= 0
-        or block.singleCoreN % per_cin
-        or (block.singleCoreK <= 0 or block.singleCoreK % t.wo)
-    ):
-        raise TilingError(
-            f"a basic block must be multiples of 16, hk * wk * c0 = {per_cin} and wo = {t.wo}, got {block}",
-            "tiling.basic_block",
-        )
+def own_filter_tiling(given: TConv3DDwTiling | Mapping[str, int], planned: TConv3DDwTiling) -> TConv3DDwTiling:
+    """A record of the user's own, compared with the problem it is used for."""
+    record: TConv3DDwTiling = given if isinstance(given, TConv3DDwTiling) else record_from_dict(TConv3DDwTiling, given)
+    require_same_problem(record, planned)
+    return record
 
 
 def run_filter_core(

@@ -1,4 +1,4 @@
-"""What a wrong tile looks like: recompute it with one thing done wrong, and see which mistake gives the dump."""
+"""What a wrong tile of gradInput looks like: recompute it with one thing done wrong, and see what gives the dump."""
 
 from __future__ import annotations
 
@@ -10,33 +10,38 @@ from numpy.typing import NDArray
 from convgrad import rounding
 
 from .conv_type import DTYPE_NAMES
+from .core_split import Block
 from .global_tensor import GlobalTensor
-from .golden import Golden, GoldenTile
+from .golden import explains
 from .input_math import Matrix, expanded_block, gather_positions, weight_elements, weight_matrix
-from .walk import row_window, single_shape
+from .simulate import InputSimulation
+from .walk import Tile, row_window, single_shape
 
 
-def explain_tile(golden: Golden, tile: GoldenTile, got: NDArray[np.float32]) -> str:
+def explain_tile(
+    sim: InputSimulation, block: Block, tile: Tile, right: Matrix | None, got: NDArray[np.float32]
+) -> str:
     """The mistake that reproduces the dumped tile, or that no single one does."""
-    assert tile.values is not None
+    assert right is not None
     if np.isnan(got).all():
         return "the tile was never stored: memory still holds NaN"
     if not got.any():
         return "the tile was never stored, or stored before memory was zeroed: memory holds 0"
-    name = DTYPE_NAMES[golden.simulation.dtype]
-    for cause, values in suspects(golden, tile):
-        stored = rounding.load(name, rounding.store(name, values))
-        if np.mean(stored == got) > 0.99:
+    name = DTYPE_NAMES[sim.dtype]
+
+    def stored(values: Matrix) -> Matrix:
+        return rounding.load(name, rounding.store(name, values))
+
+    for cause, values in suspects(sim, block, tile, right):
+        if explains(stored(values), got, stored(right)):
             return cause
     return "no single tap, channel block, window plane or row shift explains it"
 
 
-def suspects(golden: Golden, tile: GoldenTile) -> Iterator[tuple[str, Matrix]]:
+def suspects(sim: InputSimulation, block: Block, tile: Tile, right: Matrix) -> Iterator[tuple[str, Matrix]]:
     """Every mistake tried, with the tile it would give; taps are named as the forward convolution counts them."""
-    assert tile.values is not None
-    sim, right = golden.simulation, tile.values
     t = sim.tiling
-    per_plane = operand_matrices(golden, tile)
+    per_plane = operand_matrices(sim, block, tile)
     for kd, a, b in per_plane:
         whole = np.einsum("mk,kn->mn", a.reshape(a.shape[0], -1), b.reshape(-1, b.shape[-1]))
         yield f"window plane kd {kd} is missing", right - whole
@@ -46,10 +51,12 @@ def suspects(golden: Golden, tile: GoldenTile) -> Iterator[tuple[str, Matrix]]:
                 part = a[:, :, r, s].reshape(a.shape[0], -1) @ b[:, r, s].reshape(-1, b.shape[-1])
                 yield f"{tap} is missing", right - part
                 yield f"{tap} is counted twice", right + part
-    for block in range(per_plane[0][1].shape[1] if per_plane else 0):
-        part = sum_of(a[:, block].reshape(a.shape[0], -1) @ b[block].reshape(-1, b.shape[-1]) for _, a, b in per_plane)
-        yield f"cout block {block} is missing", right - part
-        yield f"cout block {block} is counted twice", right + part
+    for cout_block in range(per_plane[0][1].shape[1] if per_plane else 0):
+        part = sum_of(
+            a[:, cout_block].reshape(a.shape[0], -1) @ b[cout_block].reshape(-1, b.shape[-1]) for _, a, b in per_plane
+        )
+        yield f"cout block {cout_block} is missing", right - part
+        yield f"cout block {cout_block} is counted twice", right + part
     turned = sum_of(product(a, b[:, ::-1, ::-1]) for _, a, b in per_plane)
     yield "the window is not turned by half a turn in the plane", turned
     swapped = {kd: b for kd, _, b in per_plane}
@@ -60,7 +67,7 @@ def suspects(golden: Golden, tile: GoldenTile) -> Iterator[tuple[str, Matrix]]:
         )
     for rows in (1, -1, t.backpropPadUp, -t.backpropPadUp):
         if rows:
-            shifted = sum_of(product(a, b) for _, a, b in operand_matrices(golden, tile, rows))
+            shifted = sum_of(product(a, b) for _, a, b in operand_matrices(sim, block, tile, rows))
             yield (
                 f"gradOutput is read {abs(rows)} expanded rows too {'low' if rows > 0 else 'high'} (start row)",
                 shifted,
@@ -77,22 +84,23 @@ def product(a: Matrix, b: Matrix) -> Matrix:
     return a.reshape(a.shape[0], -1) @ np.ascontiguousarray(b).reshape(-1, b.shape[-1])
 
 
-def operand_matrices(golden: Golden, tile: GoldenTile, shift: int = 0) -> list[tuple[int, Matrix, Matrix]]:
+def operand_matrices(
+    sim: InputSimulation, block: Block, tile: Tile, shift: int = 0
+) -> list[tuple[int, Matrix, Matrix]]:
     """(kd, A[m][co1][r][s][lane], B[co1][r][s][lane][n]) of a tile, with the start row shifted if asked."""
-    sim = golden.simulation
-    t, block = sim.tiling, golden.block(tile.block)
+    t = sim.tiling
     shape = single_shape(t, block.M, block.K, block.N)
     first_row = max(0, -(-block.ho_start // t.strideH))
     grad_output = GlobalTensor(sim.grad_output_gm)[block.offset_a - first_row * t.wo * t.c0]
     start = block.ho_start + shift
-    window = row_window(t, start, tile.tile.m_start)
+    window = row_window(t, start, tile.m_start)
     matrices = []
-    for kd, plane in t.depth_taps(tile.tile.plane):
+    for kd, plane in t.depth_taps(tile.plane):
         moved = grad_output[max(0, -(-start // t.strideH)) * t.wo * t.c0]
-        a = gather_positions(t, expanded_block(t, moved, start, window, plane, 0, shape.cout1, "compare"), tile.tile)
+        a = gather_positions(t, expanded_block(t, moved, start, window, plane, 0, shape.cout1, "compare"), tile)
         weight = GlobalTensor(sim.weight_gm)[block.offset_b]
-        elements = weight_elements(t, weight, kd, tile.tile, shape.cout1, "compare")
-        b = weight_matrix(t, elements, tile.tile, 0, shape.cout1)
+        elements = weight_elements(t, weight, kd, tile, shape.cout1, "compare")
+        b = weight_matrix(t, elements, tile, 0, shape.cout1)
         matrices.append((kd, a.reshape(-1, shape.cout1, t.hk, t.wk, t.c0),
                          b.reshape(shape.cout1, t.hk, t.wk, t.c0, -1)))  # fmt: skip
     return matrices
