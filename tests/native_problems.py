@@ -23,6 +23,10 @@ LINES = (
     "conv n2 c8>8 i13x12 k1x1 s3 p0 d1 g1 fp32",  # cells no tap reaches
     "conv n2 c12>8 i14x15 k3x2 s2x3 p2x1 d2x1 g4 fp32",  # few channels per group
     "conv n1 c4>4 i5x6x7 k2x3x2 s2x1x3 p1 d1x2x1 g2 fp32",  # three axes, all different
+    "conv n9 c18>20 i4x3 k3x3 s1 p1 d1 g1 fp32",  # small planes: images side by side, weights read in place
+    "conv n16 c20>26 i7x7 k3x3 s1 p1 d1 g1 fp32",  # the same with packed weights
+    "conv n8 c21>18 i9x8 k3x3 s2 p1 d1 g1 fp32",  # small planes with residues
+    "conv n10 c16>5 i3x4x4 k2x3x3 s1 p1 d1x1x2 g1 fp32",
     "conv n2 c6>10 i300 k9 s1 p4 d1 g2 fp32",  # one axis
     "conv n1 c3>5 i900 k2 s1 p0 d512 g1 fp32",  # wide dilation
     "conv n1 c2>2 i3x3 k3x3 s7x5 p2 d1 g1 fp32",  # strides beyond the extent

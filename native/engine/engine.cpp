@@ -208,6 +208,11 @@ bool channels_apart(const cg_problem& p, int contraction) {
     const cg_tensor& from = contraction == TO_FINE ? p.coarse_operand : p.fine_operand;
     return p.groups >= 8 && from.stride[4] != 1;
 }
+bool small_planes(const cg_problem& p, int contraction) {
+    const cg_tensor& from = contraction == TO_FINE ? p.coarse_operand : p.fine_operand;
+    return from.stride[4] == 1 && result_of(p, contraction).stride[4] == 1 &&
+           images_beat_packing(p, contraction == TO_FINE);
+}
 bool reads_tile(const cg_problem& p, int contraction) { return reading_beats_packing(p, contraction == TO_FINE); }
 
 }  // namespace
@@ -218,6 +223,8 @@ const PathRow path_table[PATHS] = {
     {"depthwise channels", "one channel per group, channels side by side in memory", depthwise_channels,
      channels_apart},
     {"depthwise rows", "one channel per group", depthwise, always},
+    {"gemm images", "data gradients of small planes: images side by side, so that taps on padding are left out",
+     single_precision_gather, small_planes},
     {"gemm direct", "data gradients whose few channels or narrow halo let the matrix product read the tile itself",
      single_precision_gather, reads_tile},
     {"gemm packed", "everything else in float32: the matrix product over packed panels", single_precision, always},

@@ -54,6 +54,10 @@ struct AxisTaps {
     index_t count, first_tap, tap_step, first_offset, offset_step;
 };
 
+struct TapRange {
+    index_t begin, end;
+};
+
 struct AxisClass {
     AxisTaps taps;
     index_t residue, cells;  // output cells residue, residue + step, ...: `cells` of them
@@ -98,13 +102,16 @@ struct GatherPass {
     index_t tap_groups[3];         // the window is cut into boxes when the tile or the reduction would not fit
     index_t depth_block;           // reduced channels per K block (fixes the order of the sum: problem only)
     bool direct;                   // microkernel reads the tile itself; otherwise panels are packed from it
+    bool side_by_side;             // images are, in the tile: a vector is a pixel or two of several images
     int panel_rows, panel_vectors; // register tile
     Blocks blocks;
     index_t span[3], slots[3];     // of the tile of every tap group
     index_t tile_channel;          // floats of one channel of the largest tile
     index_t columns;               // padded pixel columns of the largest block, per class
+    index_t plane_floats;          // where classes or images are put in order before they are written
     index_t chunk_rows, chunks;    // output channels per packed weight chunk, chunks per group
     index_t reduction;             // K: sum over tap groups of depth * taps, all classes
+    bool weights_in_place;         // too few columns to pack weights for: the microkernel reads the tensor
     bool shared_weights;           // chunk weights packed once for all threads; otherwise per task
     index_t chunks_at_once;        // chunks packed together
     index_t row_splits;            // tasks per (chunk, block)
@@ -122,7 +129,9 @@ PassList list_passes(const cg_problem& p, bool to_fine, int path);
 bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassList& list, index_t number, int lanes,
                int threads, int path, GatherPass* pass);
 bool reading_beats_packing(const cg_problem& p, bool to_fine);
+bool images_beat_packing(const cg_problem& p, bool to_fine);
 AxisTaps group_taps(const AxisTaps& taps, index_t groups, index_t number);
+TapRange reaching_taps(const AxisTaps& taps, index_t step, index_t extent, index_t first, index_t last);
 TileAxis tile_axis(const AxisTaps& taps, index_t scale);
 Blocks make_blocks(const index_t extent[4], index_t target, index_t column_multiple);
 void block_box(const Blocks& b, index_t number, Box* box);
@@ -182,8 +191,8 @@ void plan_depthwise_weight(const cg_problem& p, DepthwiseWeightPlan* plan);
 // ---- paths -----------------------------------------------------------------------------------------------------
 
 enum Contraction { TO_FINE, TO_COARSE, TO_WEIGHT, BIAS };
-enum Path { PATH_CHOOSE, PATH_PLAIN, PATH_DEPTHWISE_CHANNELS, PATH_DEPTHWISE_ROWS, PATH_GEMM_DIRECT,
-            PATH_GEMM_PACKED, PATHS };
+enum Path { PATH_CHOOSE, PATH_PLAIN, PATH_DEPTHWISE_CHANNELS, PATH_DEPTHWISE_ROWS, PATH_GEMM_IMAGES,
+            PATH_GEMM_DIRECT, PATH_GEMM_PACKED, PATHS };
 struct PathRow {
     const char* name;
     const char* condition;

@@ -194,7 +194,7 @@ static void depthwise_task(GatherRun& run, index_t channel_begin, index_t channe
     Box box;
     block_box(pass.blocks, block, &box);
     Tile t;
-    shape_tile(box, pass.span, pass.slots, &t);
+    shape_tile(box, pass.span, pass.slots, false, &t);
     const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
     const index_t depths = box.end[1] - box.begin[1], units = (box.end[0] - box.begin[0]) * depths;
     const int classes = pass.classes.count;
@@ -206,7 +206,7 @@ static void depthwise_task(GatherRun& run, index_t channel_begin, index_t channe
     float* turned = take.take<float>(most(1, pass.most_taps));
     int* planes = take.take<int>(most(1, pass.sum_taps));
     int* unit_columns = take.take<int>(units);
-    float* interleaved = take.take<float>(interleaved_floats(pass));
+    float* interleaved = take.take<float>(pass.plane_floats);
     Correlation correlation[MAX_CLASSES];
     zero(tile + t.channel, 64);  // read beside the last row, in lanes nobody keeps
 
@@ -401,7 +401,7 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
         Box box;
         block_box(plan.blocks, b, &box);
         Tile t;
-        shape_tile(box, plan.span, plan.slots, &t);
+        shape_tile(box, plan.span, plan.slots, false, &t);
         for (int a = 0; a < 3; ++a) t.axis[a] = tile_axis(taps[a], p.stride[a]);
         fill_tile(run.fine, p.fine, t, box, channel, 1, &taps[0], tile, &report);
         zero(tile + t.channel, 128);

@@ -7,19 +7,34 @@
 // how pixels and output channels are distributed over tasks cannot show.
 #pragma once
 
-// C[MR][NV*LANES] (+)= sum_k A[k][MR] * B[k][NV*LANES]; B is packed, or read from the tile at offset[k].
-template <int MR, int NV, bool DIRECT>
-static void gather_kernel(index_t depth, const float* __restrict A, const float* __restrict B,
-                          const int* __restrict offset, float* __restrict C, index_t c_row, bool add) {
+// One step of a reduction that reads the tile itself: which weights meet which cells.
+struct Step {
+    int weight, cell;
+};
+
+// Where the microkernel finds its operands: both packed; cells in the tile, with all of the packed weights or with
+// those of some taps; cells in the tile and weights in their tensor.
+enum Reading { PACKED_BOTH, ALL_WEIGHTS, SOME_WEIGHTS, WEIGHTS_IN_PLACE, READINGS };
+
+// C[MR][NV*LANES] (+)= sum_k A[k][MR] * B[k][NV*LANES]; rows of weights read in place are a_row apart.
+template <int MR, int NV, int READING>
+static void gather_kernel(index_t depth, const float* __restrict A, index_t a_row, const float* __restrict B,
+                          const Step* __restrict steps, float* __restrict C, index_t c_row, bool add) {
+    if (READING != WEIGHTS_IN_PLACE) a_row = 1;
+    // The sums so far wait in L2 while this block is added up.
+    UNROLL for (int i = 0; i < MR; ++i)
+        UNROLL for (int j = 0; j < NV * LANES; j += 16) __builtin_prefetch(C + i * c_row + j, 1);
     vf c[MR][NV];
     UNROLL for (int i = 0; i < MR; ++i)
         UNROLL for (int j = 0; j < NV; ++j) c[i][j] = vf{};
 #pragma GCC unroll 2
     for (index_t k = 0; k < depth; ++k) {
-        const float* b = DIRECT ? B + offset[k] : B + k * (NV * LANES);
+        const float* b = READING == PACKED_BOTH ? B + k * (NV * LANES) : B + steps[k].cell;
+        const float* w = READING == WEIGHTS_IN_PLACE ? A + steps[k].weight
+                         : READING == SOME_WEIGHTS   ? A + index_t(steps[k].weight) * MR : A + k * MR;
         if (MR < NV) {  // hold the broadcasts and stream B: MR*NV + MR + 1 registers
             vf a[MR];
-            UNROLL for (int i = 0; i < MR; ++i) a[i] = broadcast(A[k * MR + i]);
+            UNROLL for (int i = 0; i < MR; ++i) a[i] = broadcast(w[i * a_row]);
             UNROLL for (int j = 0; j < NV; ++j) {
                 const vf x = load(b + j * LANES);
                 UNROLL for (int i = 0; i < MR; ++i) c[i][j] = fma(a[i], x, c[i][j]);
@@ -28,7 +43,7 @@ static void gather_kernel(index_t depth, const float* __restrict A, const float*
             vf x[NV];
             UNROLL for (int j = 0; j < NV; ++j) x[j] = load(b + j * LANES);
             UNROLL for (int i = 0; i < MR; ++i) {
-                const vf a = broadcast(A[k * MR + i]);
+                const vf a = broadcast(w[i * a_row]);
                 UNROLL for (int j = 0; j < NV; ++j) c[i][j] = fma(a, x[j], c[i][j]);
             }
         }
@@ -40,11 +55,11 @@ static void gather_kernel(index_t depth, const float* __restrict A, const float*
         }
 }
 
-typedef void (*GatherKernel)(index_t, const float*, const float*, const int*, float*, index_t, bool);
+typedef void (*GatherKernel)(index_t, const float*, index_t, const float*, const Step*, float*, index_t, bool);
 
-template <bool DIRECT> static GatherKernel gather_kernel_for(int rows, int vectors) {
+template <int READING> static GatherKernel gather_kernel_for(int rows, int vectors) {
 #define KERNEL(MR, NV) \
-    if (rows == MR && vectors == NV) return gather_kernel<MR, NV, DIRECT>;
+    if (rows == MR && vectors == NV) return gather_kernel<MR, NV, READING>;
     KERNEL(6, 2) KERNEL(5, 2) KERNEL(4, 2) KERNEL(3, 2) KERNEL(2, 2) KERNEL(1, 2)
     KERNEL(4, 3) KERNEL(3, 3) KERNEL(2, 3) KERNEL(1, 3)
     KERNEL(3, 4) KERNEL(2, 6) KERNEL(1, 8)
@@ -116,7 +131,7 @@ struct GatherRun {
     int weight_broken = 0, padding_met = 0;
     float* packed = nullptr;  // shared packed weights of the chunks at hand
     index_t first_chunk = 0;
-    GatherKernel kernel[2][7] = {};
+    GatherKernel kernel[READINGS][7] = {};  // by rows
 
     index_t panel() const { return index_t(pass.panel_vectors) * LANES; }
     index_t k_blocks() const { return tap_group_count() * ceil_div(g.depth, pass.depth_block); }
@@ -211,6 +226,12 @@ static bool all_finite(const float* p, index_t count) {
     return !check.broken();
 }
 
+static INLINE index_t weight_offset(const Gather& g, const AxisTaps taps[3], index_t z, index_t y, index_t x) {
+    return (taps[0].first_tap + z * taps[0].tap_step) * g.weight_tap[0] +
+           (taps[1].first_tap + y * taps[1].tap_step) * g.weight_tap[1] +
+           (taps[2].first_tap + x * taps[2].tap_step) * g.weight_tap[2];
+}
+
 // to = for each class: for each panel of rows: [(r, tap)][row of the panel]. Rows begin + [0, rows) of a group.
 static bool pack_weights(const GatherRun& run, index_t group, index_t begin, index_t rows, const KBlock& k, float* to) {
     const Gather& g = run.g;
@@ -230,9 +251,7 @@ static bool pack_weights(const GatherRun& run, index_t group, index_t begin, ind
         for (index_t z = 0; z < taps[0].count; ++z)
             for (index_t y = 0; y < taps[1].count; ++y)
                 for (index_t x = 0; x < taps[2].count; ++x)
-                    tap_at[n++] = (taps[0].first_tap + z * taps[0].tap_step) * g.weight_tap[0] +
-                                  (taps[1].first_tap + y * taps[1].tap_step) * g.weight_tap[1] +
-                                  (taps[2].first_tap + x * taps[2].tap_step) * g.weight_tap[2];
+                    tap_at[n++] = weight_offset(g, taps, z, y, x);
         // Taps of other dtypes are converted in one row where they are neighbours, one by one otherwise.
         const bool in_place = w.kind == LOAD_F32;
         const index_t first = tap_at[0], reach = tap_at[count - 1] - first + 1;
@@ -261,8 +280,103 @@ static bool pack_weights(const GatherRun& run, index_t group, index_t begin, ind
     return finite;
 }
 
-static INLINE index_t interleaved_floats(const GatherPass& pass) {
-    return pass.classes.per[2] == 1 ? 64 : pass.blocks.per[2] * pass.blocks.per[3] * pass.classes.per[2] + 64;
+// Steps of the taps within a box of the window, for every channel of a K block.
+struct StepList {
+    Step* steps;
+    const int* offsets;   // tile cell of every tap of the class, first channel
+    const Gather* in_place;  // whose weights are read where they lie; null when packed
+    index_t depth, channel;
+    AxisTaps taps[3];
+    TapRange in[3];
+    index_t length;
+
+    void describe(const TapRange box[3]) {
+        bool same = true;
+        for (int a = 0; a < 3; ++a) {
+            same &= in[a].begin == box[a].begin && in[a].end == box[a].end;
+            in[a] = box[a];
+        }
+        if (same) return;
+        const index_t next = in_place != nullptr ? in_place->weight_depth : tap_count(taps);
+        length = 0;
+        for (index_t z = in[0].begin; z < in[0].end; ++z)
+            for (index_t y = in[1].begin; y < in[1].end; ++y)
+                for (index_t x = in[2].begin; x < in[2].end; ++x) {
+                    const index_t tap = (z * taps[1].count + y) * taps[2].count + x;
+                    const index_t weight = in_place != nullptr ? weight_offset(*in_place, taps, z, y, x) : tap;
+                    steps[length++] = Step{int(weight), offsets[tap]};
+                }
+        const index_t first = length;
+        for (index_t r = 1; r < depth; ++r)
+            for (index_t i = 0; i < first; ++i)
+                steps[length++] = Step{int(steps[i].weight + r * next), int(steps[i].cell + r * channel)};
+    }
+};
+
+// Images side by side become one plane per image, classes of columns back in their places:
+//   planes[n][line][x*s + class] = from[class][line][x*images + n]
+static void separate_images(const float* from, index_t c_class, index_t strip, index_t images, index_t lines,
+                            index_t cells, int s, float* planes, index_t plane) {
+    for (index_t r = 0; r < lines; ++r)
+        for (index_t n = 0; n < images; n += 8) {
+            const float* line = from + r * strip + n;
+            float* to = planes + n * plane + r * cells * s;
+            const index_t have = least(8, images - n);
+            index_t x = 0;
+            // Whole groups of eight overwrite up to seven cells that the next ones write again.
+            if (have == 8 && s <= 2)
+                for (; x < cells; x += 8) {
+                    v8 a[8], b[8];
+                    UNROLL for (int k = 0; k < 8; ++k) a[k] = load8(line + (x + k) * images);
+                    transpose8(a);
+                    if (s == 1) {
+                        UNROLL for (int k = 0; k < 8; ++k) store8(to + k * plane + x, a[k]);
+                        continue;
+                    }
+                    UNROLL for (int k = 0; k < 8; ++k) b[k] = load8(line + c_class + (x + k) * images);
+                    transpose8(b);
+                    UNROLL for (int k = 0; k < 8; ++k) {
+                        float* pair = to + k * plane + 2 * x;
+                        store8(pair, __builtin_shufflevector(a[k], b[k], 0, 8, 1, 9, 2, 10, 3, 11));
+                        store8(pair + 8, __builtin_shufflevector(a[k], b[k], 4, 12, 5, 13, 6, 14, 7, 15));
+                    }
+                }
+            for (; x < cells; ++x)
+                for (int c = 0; c < s; ++c)
+                    for (index_t k = 0; k < have; ++k) to[k * plane + x * s + c] = line[c * c_class + x * images + k];
+        }
+}
+
+// Writes the accumulators of a block whose images lie side by side.
+static void write_images(const GatherRun& run, const Box& box, index_t group, index_t begin, index_t rows,
+                         const float* c, index_t c_row, index_t c_class, index_t strip, float* planes) {
+    const Gather& g = run.g;
+    const index_t* st = run.target.tensor->stride;
+    const ClassSet& set = run.pass.classes;
+    const int s = set.per[2];
+    const index_t images = box.end[0] - box.begin[0], cells = box.end[3] - box.begin[3];
+    const index_t all_lines = box.end[2] - box.begin[2];
+    const index_t plane = all_lines * cells * s + 16;
+    index_t total = 0;
+    for (int x = 0; x < s; ++x) total += most(0, least(box.end[3], set.axis[2][x].cells) - box.begin[3]);
+    for (index_t d = box.begin[1]; d < box.end[1]; ++d)
+        for (int yz = 0; yz < set.per[0] * set.per[1]; ++yz) {
+            const AxisClass& z = set.axis[0][yz / set.per[1]];
+            const AxisClass& y = set.axis[1][yz % set.per[1]];
+            const index_t lines = least(box.end[2], y.cells) - box.begin[2];
+            if (d >= z.cells || lines <= 0) continue;
+            const index_t at = box.begin[0] * st[0] + (group * g.rows + begin) * st[1] +
+                               (z.residue + d * g.out_step[0]) * st[2] +
+                               (y.residue + box.begin[2] * g.out_step[1]) * st[3] +
+                               (set.axis[2][0].residue + box.begin[3] * g.out_step[2]) * st[4];
+            const float* from = c + index_t(yz) * s * c_class + (d - box.begin[1]) * all_lines * strip;
+            for (index_t m = 0; m < rows; ++m) {
+                separate_images(from + m * c_row, c_class, strip, images, lines, cells, s, planes, plane);
+                for (index_t n = 0; n < images; ++n)
+                    run.target.rows(run.target, at + m * st[1] + n * st[0], lines, g.out_step[1] * st[3], total,
+                                    s == 1 ? g.out_step[2] * st[4] : st[4], planes + n * plane, cells * s);
+            }
+        }
 }
 
 // Writes the accumulators of one block: classes are put back in their places.
@@ -343,38 +457,56 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
     const index_t k_most = pass.depth_block * most(1, pass.most_taps);
 
     Tile t;
-    shape_tile(box, pass.span, pass.slots, &t);
+    shape_tile(box, pass.span, pass.slots, pass.side_by_side, &t);
     const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
     const index_t depths = box.end[1] - box.begin[1];
-    const index_t units = (box.end[0] - box.begin[0]) * depths;
 
     Scratch take{scratch};
     float* tile = take.take<float>(pass.depth_block * pass.tile_channel + 2 * panel + 64);
     float* accumulators = take.take<float>(pass.chunk_rows * pass.columns * pass.classes.count);
     float* panels_packed = pass.direct ? nullptr : take.take<float>(k_most * pass.columns);
     int* offsets = take.take<int>(pass.depth_block * most(1, pass.sum_taps));
+    Step* steps = (Step*)take.take<int>(2 * k_most);
     int* pixels = take.take<int>(4 * pass.columns + 64);
     Eight* eights = (Eight*)(pixels + pass.columns);
-    int* unit_columns = take.take<int>(pass.blocks.per[0] * pass.blocks.per[1] * pass.blocks.per[2]);
-    float* plane = take.take<float>(interleaved_floats(pass));
+    int* strip_columns = take.take<int>(pass.blocks.per[0] * pass.blocks.per[1] * pass.blocks.per[2]);
+    float* plane = take.take<float>(pass.plane_floats);
     float* local = pass.shared_weights ? nullptr : (float*)take.at;
 
-    // Columns of the accumulators: pixels one after the other when packed; padded tile rows when direct.
-    const index_t unit_width = pass.direct ? ceil_div((lines - 1) * t.pitch + cells, panel) * panel : lines * cells;
-    const index_t count = units * unit_width;
+    // Columns of the accumulators, in strips: pixels one after the other when packed; the padded rows of one depth of
+    // one image when direct; one row of all images when they lie side by side.
+    const index_t strips = pass.side_by_side ? depths * lines : (box.end[0] - box.begin[0]) * depths;
+    const index_t strip_width = !pass.direct ? lines * cells
+                                : ceil_div(pass.side_by_side ? cells * t.images : (lines - 1) * t.pitch + cells, panel) * panel;
+    const index_t count = strips * strip_width;
     const index_t columns = ceil_div(count, panel) * panel;
-    for (index_t u = 0; u < units; ++u) {
-        unit_columns[u] = int(u * unit_width);
-        const index_t at = u / depths * t.unit + u % depths * t.plane;
+    for (index_t u = 0; u < strips; ++u) {
+        strip_columns[u] = int(u * strip_width);
+        const index_t at = pass.side_by_side ? u / lines * t.plane + u % lines * t.pitch
+                                             : u / depths * t.unit + u % depths * t.plane;
         if (pass.direct) {
-            for (index_t i = 0; i < unit_width; i += panel) pixels[(u * unit_width + i) / panel] = int(at + i);
+            for (index_t i = 0; i < strip_width; i += panel) pixels[(u * strip_width + i) / panel] = int(at + i);
         } else {
             for (index_t r = 0; r < lines; ++r)
                 for (index_t i = 0; i < cells; ++i)
-                    pixels[u * unit_width + r * cells + i] = int(at + r * t.pitch + i);
+                    pixels[u * strip_width + r * cells + i] = int(at + r * t.pitch + i);
         }
     }
     if (!pass.direct) describe_columns(pixels, count, columns, eights);
+    // Taps that meet the source from the pixels of a panel; the others would multiply padding.
+    const auto reaching = [&](const AxisTaps taps[3], index_t strip, index_t within, TapRange in[3]) {
+        const index_t z = box.begin[1] + (pass.side_by_side ? strip / lines : strip % depths);
+        index_t y = box.begin[2], y_last = box.end[2] - 1, x = box.begin[3], x_last = box.end[3] - 1;
+        if (pass.side_by_side) {
+            y += strip % lines;
+            y_last = y;
+            x_last = least(x_last, x + (within + panel - 1) / t.images);
+            x += within / t.images;
+        }
+        in[0] = reaching_taps(taps[0], g.source_step[0], g.source_extent[0], z, z);
+        in[1] = reaching_taps(taps[1], g.source_step[1], g.source_extent[1], y, y_last);
+        in[2] = reaching_taps(taps[2], g.source_step[2], g.source_extent[2], x, x_last);
+    };
 
     FillReport report;
     bool weights_finite = true;
@@ -404,13 +536,14 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
         AxisTaps depth_taps[3];
         class_taps(pass, k, 0, depth_taps);
         fill_tile(run.source, g.source_extent, t, box, group * g.depth + k.begin, depth,
-                  pass.classes.per[0] == 1 ? &depth_taps[0] : nullptr, tile, &report);
+                  pass.classes.per[0] == 1 ? &depth_taps[0] : nullptr, tile, &report,
+                  pass.side_by_side ? plane : nullptr);
 
         const int* offset = offsets;
         for (int c = 0; c < pass.classes.count; ++c) {
-            AxisTaps taps[3];
-            class_taps(pass, k, c, taps);
-            const index_t length = depth * tap_count(taps);
+            StepList list{steps, offset, pass.weights_in_place ? &g : nullptr, depth, t.channel, {}, {{-1, -1}, {-1, -1}, {-1, -1}}, 0};
+            class_taps(pass, k, c, list.taps);
+            const index_t length = depth * tap_count(list.taps);
             float* acc = accumulators + c * c_class;
             if (length == 0) {
                 if (kb == 0) zero(acc + first_row * columns, (last_row - first_row) * columns);
@@ -418,11 +551,17 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
             }
             if (!pass.direct)
                 pack_panels(tile, offset, length, pixels, count, columns, eights, panel, panels_packed);
-            const index_t at_once = most(4 * pass.panel_rows, 45000 / length / pass.panel_rows * pass.panel_rows);
+            const index_t cached = pass.weights_in_place ? 12000 : 45000;
+            const index_t at_once = most(4 * pass.panel_rows, cached / length / pass.panel_rows * pass.panel_rows);
             for (index_t row = first_row; row < last_row; row += at_once) {
                 const index_t stop = least(last_row, row + at_once);
                 const float* weights;
-                if (pass.shared_weights) {
+                index_t per_row = length;
+                if (pass.weights_in_place) {
+                    per_row = g.weight_row;
+                    weights = (const float*)g.weight->data + group * g.weight_group + (chunk_begin + row) * per_row +
+                              k.begin * g.weight_depth;
+                } else if (pass.shared_weights) {
                     weights = run.packed + (chunk - run.first_chunk) * pass.chunk_rows * pass.reduction +
                               before * chunk_rows + row * length;
                 } else {
@@ -430,12 +569,25 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                     weights_finite &= pack_weights(run, group, chunk_begin + row, stop - row, k, local);
                     weights = local;
                 }
-                for (index_t i = 0; i < columns; i += panel) {
+                index_t reduced = length, strip = 0, within = 0;
+                for (index_t i = 0; i < columns; i += panel, within += panel) {
                     const float* b = pass.direct ? tile + pixels[i / panel] : panels_packed + i * length;
+                    if (pass.direct) {
+                        if (within == strip_width) within = 0, ++strip;
+                        if (within == 0 || pass.side_by_side) {
+                            TapRange in[3];
+                            reaching(list.taps, strip, within, in);
+                            list.describe(in);
+                            reduced = list.length;
+                        }
+                    }
+                    const int reading = !pass.direct            ? PACKED_BOTH
+                                        : pass.weights_in_place ? WEIGHTS_IN_PLACE
+                                        : reduced == length     ? ALL_WEIGHTS : SOME_WEIGHTS;
                     for (index_t m = row; m < stop; m += pass.panel_rows) {
                         const index_t height = least(pass.panel_rows, stop - m);
-                        run.kernel[pass.direct][height](length, weights + (m - row) * length, b, offset,
-                                                        acc + m * columns + i, columns, kb > 0);
+                        run.kernel[reading][height](reduced, weights + (m - row) * per_row, per_row, b, steps,
+                                           acc + m * columns + i, columns, kb > 0);
                     }
                 }
             }
@@ -444,25 +596,36 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
         }
     }
     if (report.padded) raise_flag(&run.padding_met);
+    const float* results = accumulators + first_row * columns;
+    // Weights read in place were not looked at: one that is not finite shows in the sums.
+    if (pass.weights_in_place && report.padded)
+        for (int c = 0; c < pass.classes.count; ++c)
+            weights_finite &= all_finite(results + c * c_class, (last_row - first_row) * columns);
     if (!weights_finite) raise_flag(&run.weight_broken);
-    write_block(run, box, group, chunk_begin + first_row, last_row - first_row, accumulators + first_row * columns,
-                columns, c_class, unit_columns, pass.direct ? t.pitch : cells, plane);
+    if (pass.side_by_side)
+        write_images(run, box, group, chunk_begin + first_row, last_row - first_row, results, columns, c_class,
+                     strip_width, plane);
+    else
+        write_block(run, box, group, chunk_begin + first_row, last_row - first_row, results, columns, c_class,
+                    strip_columns, pass.direct ? t.pitch : cells, plane);
 }
 
 static int run_pass(const Gather& g, const GatherPass& pass, int threads) {
     GatherRun run{g, pass, make_source(*g.source), make_source(*g.weight), make_target(*g.target)};
     for (int rows = 1; rows <= 6; ++rows) {
-        run.kernel[0][rows] = gather_kernel_for<false>(rows, pass.panel_vectors);
-        run.kernel[1][rows] = gather_kernel_for<true>(rows, pass.panel_vectors);
+        run.kernel[PACKED_BOTH][rows] = gather_kernel_for<PACKED_BOTH>(rows, pass.panel_vectors);
+        run.kernel[ALL_WEIGHTS][rows] = gather_kernel_for<ALL_WEIGHTS>(rows, pass.panel_vectors);
+        run.kernel[SOME_WEIGHTS][rows] = gather_kernel_for<SOME_WEIGHTS>(rows, pass.panel_vectors);
+        run.kernel[WEIGHTS_IN_PLACE][rows] = gather_kernel_for<WEIGHTS_IN_PLACE>(rows, pass.panel_vectors);
     }
     const index_t all_chunks = pass.chunks * g.groups;
-    if (pass.shared_weights) {
+    if (pass.shared_weights && !pass.weights_in_place) {
         run.packed = (float*)shared_scratch(pass.shared_bytes);
         if (run.packed == nullptr) return CG_OUT_OF_MEMORY;
     }
     for (run.first_chunk = 0; run.first_chunk < all_chunks; run.first_chunk += pass.chunks_at_once) {
         const index_t chunks = least(pass.chunks_at_once, all_chunks - run.first_chunk);
-        if (pass.shared_weights) {
+        if (pass.shared_weights && !pass.weights_in_place) {
             const index_t k_blocks = run.k_blocks();
             auto pack = [&](index_t task, char*) {
                 const index_t chunk = run.first_chunk + task / k_blocks, kb = task % k_blocks;

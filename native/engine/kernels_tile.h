@@ -25,25 +25,29 @@ static INLINE index_t modulo(index_t a, index_t b) { return a - floor_div(a, b) 
 static INLINE void raise_flag(int* flag) { __atomic_store_n(flag, 1, __ATOMIC_RELAXED); }
 static INLINE bool is_raised(const int* flag) { return __atomic_load_n(flag, __ATOMIC_RELAXED) != 0; }
 
-// Layout of one channel: [batch][depth slot][depth][row slot][column slot][row][column].
+// Layout of one channel: [batch][depth slot][depth][row slot][column slot][row][column], or, with `images` side by
+// side, [depth slot][depth][row slot][column slot][row][column][batch].
 struct Tile {
     TileAxis axis[3];
     index_t cells[3], slots[3];
+    index_t images;  // 1 when the batch is outermost
     index_t pitch, column_slot, row_slot, plane, depth_slot, unit, channel;
 };
 
-static void shape_tile(const Box& box, const index_t span[3], const index_t slots[3], Tile* t) {
+static void shape_tile(const Box& box, const index_t span[3], const index_t slots[3], bool side_by_side, Tile* t) {
+    const index_t batch = box.end[0] - box.begin[0];
+    t->images = side_by_side ? batch : 1;
     for (int a = 0; a < 3; ++a) {
         t->cells[a] = box.end[a + 1] - box.begin[a + 1] + span[a];
         t->slots[a] = slots[a];
     }
-    t->pitch = t->cells[2];
+    t->pitch = t->cells[2] * t->images;
     t->column_slot = t->cells[1] * t->pitch;
     t->row_slot = t->slots[2] * t->column_slot;
     t->plane = t->slots[1] * t->row_slot;
     t->depth_slot = t->cells[0] * t->plane;
     t->unit = t->slots[0] * t->depth_slot;
-    t->channel = (box.end[0] - box.begin[0]) * t->unit;
+    t->channel = side_by_side ? t->unit : batch * t->unit;
 }
 
 // Where tap number `tap` of an axis finds the source of output cell 0 of the block.
@@ -60,7 +64,8 @@ static index_t tap_offsets(const Tile& t, const AxisTaps taps[3], int* to) {
             for (index_t x = 0; x < taps[2].count; ++x)
                 to[n++] = int(tap_slot(t.axis[0], z) * t.depth_slot + tap_cell(t.axis[0], taps[0], z) * t.plane +
                               tap_slot(t.axis[1], y) * t.row_slot + tap_slot(t.axis[2], x) * t.column_slot +
-                              tap_cell(t.axis[1], taps[1], y) * t.pitch + tap_cell(t.axis[2], taps[2], x));
+                              tap_cell(t.axis[1], taps[1], y) * t.pitch +
+                              tap_cell(t.axis[2], taps[2], x) * t.images);
     return n;
 }
 
@@ -97,16 +102,34 @@ struct FillReport {
     bool finite = true, padded = false;
 };
 
+// to[x*images + n] = from[n*from_row + x]. Reads up to seven floats beyond a row.
+static void interleave_images(const float* from, index_t from_row, index_t images, index_t columns, float* to) {
+    index_t n = 0;
+    for (; n + 8 <= images; n += 8)
+        for (index_t x = 0; x < columns; x += 8) {
+            v8 v[8];
+            UNROLL for (int k = 0; k < 8; ++k) v[k] = load8(from + (n + k) * from_row + x);
+            transpose8(v);
+            const index_t have = least(8, columns - x);
+            for (index_t k = 0; k < have; ++k) store8(to + (x + k) * images + n, v[k]);
+        }
+    for (; n < images; ++n)
+        for (index_t x = 0; x < columns; ++x) to[x * images + n] = from[n * from_row + x];
+}
+
 // Copies channels [channel, channel + channels) of the source cells a block needs. When the block is one output deep
-// and `depth_taps` is given, only the depth planes some tap reads are filled.
+// and `depth_taps` is given, only the depth planes some tap reads are filled. `rows_apart` holds the rows of a plane
+// of every image before they are put side by side.
 static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, const Box& box, index_t channel,
-                      index_t channels, const AxisTaps* depth_taps, float* to, FillReport* report) {
+                      index_t channels, const AxisTaps* depth_taps, float* to, FillReport* report,
+                      float* rows_apart = nullptr) {
     const index_t* stride = s.tensor->stride;
+    const bool side_by_side = rows_apart != nullptr;
     const bool across = stride[1] == 1 && stride[4] != 1;  // channels lie side by side: transpose while copying
     const index_t column = t.axis[2].scale * stride[4], row = t.axis[1].scale * stride[3];
     const bool by_tap = depth_taps != nullptr && box.end[1] - box.begin[1] == 1;
     const index_t planes = by_tap ? depth_taps->count : t.slots[0] * t.cells[0];
-    for (index_t n = box.begin[0]; n < box.end[0]; ++n)
+    for (index_t n = box.begin[0]; n < box.end[0]; n += t.images)
         for (index_t i = 0; i < planes; ++i) {
             const index_t slot = by_tap ? tap_slot(t.axis[0], i) : i / t.cells[0];
             const index_t cell = by_tap ? tap_cell(t.axis[0], *depth_taps, i) : i % t.cells[0];
@@ -128,10 +151,23 @@ static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, c
                                        (x.source + x.begin * t.axis[2].scale) * stride[4];
                     if (padded)
                         for (index_t c = 0; c < channels; ++c)
-                            zero_border(plane + c * t.channel, t.cells[1], t.pitch, y, x);
+                            zero_border(plane + c * t.channel, t.cells[1], t.pitch, y,
+                                        Range{x.begin * t.images, x.end * t.images, 0});
                     if (rows == 0 || columns == 0) continue;
-                    float* first = plane + y.begin * t.pitch + x.begin;
-                    if (across)
+                    float* first = plane + y.begin * t.pitch + x.begin * t.images;
+                    if (side_by_side) {
+                        // Whole contiguous planes are one long row.
+                        const bool joined = column == 1 && row == columns;
+                        const index_t runs = joined ? 1 : rows, length = joined ? rows * columns : columns;
+                        for (index_t c = 0; c < channels; ++c)
+                            for (index_t r = 0; r < runs; ++r) {
+                                report->finite &= s.rows(s, at + c * stride[1] + r * row, t.images, stride[0], length,
+                                                         column, rows_apart, length);
+                                for (index_t k = 0; k < rows / runs; ++k)
+                                    interleave_images(rows_apart + k * columns, length, t.images, columns,
+                                                      first + c * t.channel + (r + k) * t.pitch);
+                            }
+                    } else if (across)
                         for (index_t r = 0; r < rows; ++r)
                             report->finite &= s.transposed(s, at + r * row, columns, column, channels,
                                                            first + r * t.pitch, t.channel);

@@ -175,7 +175,7 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
         Box box;
         block_box(plan.blocks, b, &box);
         Tile t;
-        shape_tile(box, plan.span, plan.slots, &t);
+        shape_tile(box, plan.span, plan.slots, false, &t);
         for (int a = 0; a < 3; ++a) t.axis[a] = tile_axis(taps[a], p.stride[a]);
         index_t pixels = 0;
         for (index_t n = 0; n < box.end[0] - box.begin[0]; ++n)

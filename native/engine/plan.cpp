@@ -15,6 +15,7 @@ const index_t SHARED_FLOATS = 1 << 20;       // packed weights, or partial weigh
 const index_t LOCAL_WEIGHT_FLOATS = 45000;   // weights a task walks through per packed block: 180 KB of L2
 const index_t REDUCTION_BLOCK = 240;         // K per block: a panel of 240 x 16 floats stays in L1
 const index_t MOST_TAPS = 512;
+const double IN_PLACE_PIXELS = 256;
 
 index_t least(index_t a, index_t b) { return a < b ? a : b; }
 index_t most(index_t a, index_t b) { return a > b ? a : b; }
@@ -22,6 +23,7 @@ index_t clamp(index_t v, index_t low, index_t high) { return most(low, least(v, 
 index_t ceil_div(index_t a, index_t b) { return (a + b - 1) / b; }
 index_t round_up(index_t a, index_t b) { return ceil_div(a, b) * b; }
 index_t floor_div(index_t a, index_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+index_t magnitude(index_t a) { return a < 0 ? -a : a; }
 index_t gcd(index_t a, index_t b) { return b == 0 ? a : gcd(b, a % b); }
 
 // Cuts `extent` into equal parts of at most `limit`, whole multiples of `multiple` where that is possible.
@@ -149,12 +151,25 @@ void choose_register_tile(index_t rows, int lanes, int* panel_rows, int* panel_v
 index_t block_columns(const GatherPass& pass, const Spread spread[3], index_t panel) {
     const Blocks& b = pass.blocks;
     if (!pass.direct) return round_up(b.per[0] * b.per[1] * b.per[2] * b.per[3], panel);
+    if (pass.side_by_side) return b.per[1] * b.per[2] * round_up(b.per[3] * b.per[0], panel);
     return b.per[0] * b.per[1] * round_up(b.per[2] * (b.per[3] + spread[2].span), panel);
 }
 
 size_t floats(index_t count) { return size_t(round_up(count, 32) + 32) * 4; }
 
 }  // namespace
+
+// Cell j reads source cell step*j + offset of the tap: which taps find one inside, for some j of [first, last]?
+TapRange reaching_taps(const AxisTaps& taps, index_t step, index_t extent, index_t first, index_t last) {
+    TapRange in{taps.count, 0};
+    for (index_t t = 0; t < taps.count; ++t) {
+        const index_t offset = taps.first_offset + t * taps.offset_step;
+        if (step * last + offset < 0 || step * first + offset >= extent) continue;
+        in.begin = least(in.begin, t);
+        in.end = t + 1;
+    }
+    return in.begin < in.end ? in : TapRange{0, 0};
+}
 
 AxisTaps group_taps(const AxisTaps& taps, index_t groups, index_t number) {
     const index_t begin = taps.count * number / groups, end = taps.count * (number + 1) / groups;
@@ -222,6 +237,50 @@ Gather make_gather(const cg_problem& p, bool to_fine) {
     return g;
 }
 
+// Padded columns times the taps they meet: what the classes of one axis cost with `images` side by side (columns) or
+// with one image (rows, depths).
+static index_t reached(const ClassSet& set, const Gather& g, int axis, index_t images) {
+    index_t sum = 0;
+    const index_t cells_at_once = axis == 2 ? 16 : images;
+    for (int c = 0; c < set.per[axis]; ++c) {
+        const AxisClass& one = set.axis[axis][c];
+        for (index_t i = 0; i < one.cells * images; i += cells_at_once) {
+            const index_t last = least(one.cells - 1, (i + cells_at_once - 1) / images);
+            const TapRange in = reaching_taps(one.taps, g.source_step[axis], g.source_extent[axis], i / images, last);
+            sum += (in.end - in.begin) * cells_at_once;
+        }
+    }
+    return sum;
+}
+
+// Images side by side: as many as waste the fewest columns, then as many whole rows as the accumulators hold.
+static Blocks image_blocks(const ClassSet& set, const Gather& g, const index_t extent[4]) {
+    const index_t target = clamp((128 << 10) / (least(g.rows, 256) * set.count), 512 / set.count, 1024);
+    const index_t cells = even_part(extent[3], 256, 1);
+    index_t images = 0;
+    double best = 0;
+    for (index_t at_once = 4; at_once <= 32; at_once *= 2) {
+        const index_t part = even_part(g.batch, at_once, least(at_once, 8));
+        const double cost = double(reached(set, g, 2, part)) / double(part) * double(ceil_div(g.batch, part) * part);
+        if (images == 0 || cost < best) {
+            images = part;
+            best = cost;
+        }
+    }
+    Blocks b;
+    for (int a = 0; a < 4; ++a) b.extent[a] = extent[a];
+    b.per[0] = least(images, extent[0]);
+    b.per[3] = cells;
+    b.per[2] = even_part(extent[2], most(1, target / (b.per[0] * cells)), 1);
+    b.per[1] = b.per[2] < extent[2] ? 1 : even_part(extent[1], most(1, target / (b.per[0] * cells * b.per[2])), 1);
+    b.total = 1;
+    for (int a = 0; a < 4; ++a) {
+        b.count[a] = ceil_div(extent[a], b.per[a]);
+        b.total *= b.count[a];
+    }
+    return b;
+}
+
 PassList list_passes(const cg_problem& p, bool to_fine, int path) {
     PassList list;
     list.zero_first = false;
@@ -263,10 +322,12 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
             pass->task_bytes = pass->shared_bytes = 0;
             return true;
         }
-    choose_register_tile(g.rows, lanes, &pass->panel_rows, &pass->panel_vectors);
+    pass->side_by_side = path == PATH_GEMM_IMAGES;
+    // Eight or sixteen images side by side fill two vectors, not three.
+    choose_register_tile(pass->side_by_side ? 6 : g.rows, lanes, &pass->panel_rows, &pass->panel_vectors);
     const index_t panel = index_t(pass->panel_vectors) * lanes;
 
-    pass->direct = path == PATH_GEMM_DIRECT;
+    pass->direct = path == PATH_GEMM_DIRECT || pass->side_by_side;
 
     // Nominal blocks (problem only) fix the tap groups and the K blocks.
     index_t taps_of_class = 1;
@@ -277,7 +338,7 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     index_t target = path == PATH_DEPTHWISE_ROWS ? 2048 : pass->direct ? clamp(65536 / (least(g.rows, 256) * set.count), 256 / set.count, 1024)
                                   : clamp(65536 / most(1, k_block), 96, 480);
     Spread spread[3];
-    Blocks nominal = make_blocks(extent, target, 16);
+    Blocks nominal = pass->side_by_side ? image_blocks(set, g, extent) : make_blocks(extent, target, 16);
     for (int a = 0; a < 3; ++a) pass->tap_groups[a] = 1;
     if (!cut_window(set, g.source_step, nominal, TILE_FLOATS, MOST_TAPS, pass->tap_groups, spread)) return false;
     pass->most_taps = 1;
@@ -310,9 +371,9 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
         pass->shared_weights = true;
         pass->chunks_at_once = clamp(SHARED_FLOATS / most(1, pass->reduction), 1, g.groups);
         const index_t taps = most(1, pass->sum_taps);
+        pass->plane_floats = nominal.per[2] * nominal.per[3] * set.per[2] + 64;
         pass->task_bytes = floats(pass->tile_channel + 64) + floats(pass->columns * set.count) + 3 * floats(taps) +
-                           floats(nominal.per[0] * nominal.per[1]) +
-                           floats(nominal.per[2] * nominal.per[3] * set.per[2] + 64);
+                           floats(nominal.per[0] * nominal.per[1]) + floats(pass->plane_floats);
         pass->shared_bytes = floats(pass->chunks_at_once * pass->reduction);
         return true;
     }
@@ -321,7 +382,7 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     // each task for itself.
     const index_t pr = pass->panel_rows;
     const index_t nominal_columns = most(panel, nominal.per[0] * nominal.per[1] *
-                                                    round_up(nominal.per[2] * (nominal.per[3] + (pass->direct ? spread[2].span : 0)), panel));
+                                                    round_up(nominal.per[2] * (nominal.per[3] + (pass->direct && !pass->side_by_side ? spread[2].span : 0)), panel));
     index_t chunk = most(pr, ACCUMULATOR_FLOATS / (nominal_columns * set.count) / pr * pr);
     const index_t shareable = SHARED_FLOATS / most(1, pass->reduction) / pr * pr;
     pass->shared_weights = shareable >= least(round_up(g.rows, pr), 4 * pr);
@@ -335,6 +396,14 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     pass->chunks_at_once = pass->shared_weights
         ? clamp(SHARED_FLOATS / most(1, pass->chunk_rows * pass->reduction), 1, all_chunks) : all_chunks;
 
+    // Packing a weight costs as much as multiplying it with some dozens of pixels.
+    const double reach = double(pass->depth_block) * double(magnitude(g.weight_depth)) +
+                         double(p.window[0]) * double(magnitude(g.weight_tap[0])) +
+                         double(p.window[1]) * double(magnitude(g.weight_tap[1])) +
+                         double(p.window[2]) * double(magnitude(g.weight_tap[2]));
+    pass->weights_in_place = pass->direct && load_kind(*g.weight) == LOAD_F32 && reach < double(1 << 30) &&
+                             double(g.batch) * double(extent[1]) * double(extent[2]) * double(extent[3]) <= IN_PLACE_PIXELS;
+
     // Pixel blocks: enough tasks for the threads, then the cheapest size by padded columns, halo and balance.
     const index_t wanted = 2 * index_t(threads);
     while (target > 2 * panel && make_blocks(extent, target, 16).total * pass->chunks_at_once < wanted &&
@@ -342,7 +411,8 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
         target = most(2 * panel, target / 2);
     double best = 0;
     const index_t smallest = most(panel, target * 5 / 8);
-    for (index_t size = target; size >= smallest || size == target; size -= panel) {
+    if (pass->side_by_side) pass->blocks = nominal;
+    else for (index_t size = target; size >= smallest || size == target; size -= panel) {
         GatherPass trial = *pass;
         trial.blocks = make_blocks(extent, size, 16);
         if (size != target && trial.blocks.total == pass->blocks.total && trial.blocks.per[3] == pass->blocks.per[3] &&
@@ -367,16 +437,22 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
         pass->row_splits *= 2;
 
     const index_t k_most = pass->depth_block * most(1, pass->most_taps);
+    const Blocks& b = pass->blocks;
+    pass->plane_floats = b.per[2] * b.per[3] * set.per[2] + 64;
+    if (pass->side_by_side)
+        pass->plane_floats = b.per[0] * most((b.per[2] + spread[1].span) * (b.per[3] + spread[2].span),
+                                             b.per[2] * b.per[3] * set.per[2] + 16) + 64;
     const index_t block_rows = most(4 * pr, LOCAL_WEIGHT_FLOATS / k_most / pr * pr);
     pass->task_bytes = floats(pass->depth_block * pass->tile_channel + 2 * panel + 64) +      // tile
                        floats(pass->chunk_rows * pass->columns * set.count) +                 // accumulators
                        (pass->direct ? 0 : floats(k_most * pass->columns)) +                  // packed panels
                        floats(pass->depth_block * most(1, pass->sum_taps)) +                  // tap offsets
+                       floats(2 * k_most) +                                                   // steps
                        floats(4 * pass->columns + 64) +                                       // pixel offsets, vectors
                        floats(pass->blocks.per[0] * pass->blocks.per[1] * pass->blocks.per[2]) +
-                       floats(pass->blocks.per[2] * pass->blocks.per[3] * set.per[2] + 64) +  // interleaved plane
+                       floats(pass->plane_floats) +
                        (pass->shared_weights ? 0 : floats(least(block_rows, pass->chunk_rows) * k_most));
-    pass->shared_bytes = pass->shared_weights
+    pass->shared_bytes = pass->shared_weights && !pass->weights_in_place
         ? floats(pass->chunks_at_once * pass->chunk_rows * pass->reduction) : 0;
     return true;
 }
@@ -388,6 +464,44 @@ bool reading_beats_packing(const cg_problem& p, bool to_fine) {
     const index_t cells = ceil_div(to_fine ? p.fine[2] : p.coarse[2], step);
     const index_t span = (p.window[2] - 1) * p.dilation[2] / p.stride[2];
     return 1.02 * double(cells + span) / double(most(1, cells)) < 1.0 + 6.0 / double(most(1, rows));
+}
+
+// Counted in multiplications of one row with one channel: packing costs about as much as six more rows, copying a cell
+// into the tile as 16 of them, 40 when images are put side by side. In return only the taps that meet the source count.
+bool images_beat_packing(const cg_problem& p, bool to_fine) {
+    const Gather g = make_gather(p, to_fine);
+    PassList list;
+    index_t extent[4] = {g.batch, 0, 0, 0};
+    for (int a = 0; a < 3; ++a) {
+        if ((to_fine && p.stride[a] > 4) || g.out[a] > 256 || p.window[a] > 64) return false;
+        list.merged[a] = to_fine;
+        list.count[a] = 1;
+    }
+    if (g.batch < 4 || g.rows < 16) return false;
+    ClassSet set;
+    fill_classes(g, p, to_fine, list, 0, &set);
+    double packed = double(g.batch), met = 1, tile = 1, cells = double(g.batch);
+    for (int a = 0; a < 3; ++a) {
+        index_t taps = 0;
+        for (int c = 0; c < set.per[a]; ++c) {
+            extent[a + 1] = most(extent[a + 1], set.axis[a][c].cells);
+            taps += set.axis[a][c].cells * set.axis[a][c].taps.count;
+        }
+        packed *= double(taps);
+    }
+    const Blocks b = image_blocks(set, g, extent);
+    for (int a = 0; a < 3; ++a) {
+        const Spread spread = axis_spread(set, a, 1, g.source_step[a]);
+        met *= double(reached(set, g, a, a == 2 ? b.per[0] : 1));
+        tile *= double(spread.slots * (b.per[a + 1] + spread.span) * b.count[a + 1]);
+        cells *= double(spread.slots * (extent[a + 1] + spread.span));
+    }
+    const double rows = double(g.rows);
+    const bool reads = reading_beats_packing(p, to_fine);
+    const index_t pitch = extent[3] + axis_spread(set, 2, 1, g.source_step[2]).span;
+    const double padded = double(round_up(extent[2] * pitch, 16)) / double(extent[2] * extent[3]);
+    const double otherwise = packed * (reads ? padded * rows : rows + 6) + 16 * cells;
+    return double(b.count[0]) * (met * rows + 40 * tile * double(b.per[0])) < otherwise;
 }
 
 void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) {
