@@ -202,6 +202,18 @@ def test_a_split_k_needs_atomic_adds_and_zeroing():
     assert check_kernel(kernel(1), t, cores=grid.cores).ok
 
 
+def test_zeroing_after_the_stores_is_found():
+    """A core that zeroes its share again after all cores have met loses what was stored there."""
+    t = small(planned().tiling)
+
+    def kernel(core):
+        yield from author()(core)
+        yield
+        zero_share(core)
+
+    assert rules(check_kernel(kernel, t, cores=6)) == {"coverage.zeroed_late"}
+
+
 def test_errors_of_the_author_stop_only_that_core():
     """A single shape in the wrong order is reported by every core; the checker goes on and sums up."""
     t = small(planned().tiling)

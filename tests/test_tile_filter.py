@@ -177,7 +177,8 @@ def test_pointers_are_checked():
     plane_b = 5 * row_b
     for arguments, output, rule in (
         ({"a": row_a, "rows": 4}, 0, "pointer.row"), ({"b": row_b}, 0, "pointer.row"),
-        ({"rows": 4, "ho_start": 1, "a": row_a, "b": row_b}, 0, "pointer.row"), ({"b": plane_b}, 0, "pointer.depth"),
+        ({"rows": 4, "ho_start": 1, "a": row_a, "b": row_b}, 0, "pointer.top_pad"),
+        ({"b": plane_b}, 0, "pointer.depth"),
         ({}, 7, "pointer.weight_block"), ({}, 16 * 16, "pointer.cout_block"),
     ):  # fmt: skip
         bench = Bench()

@@ -18,7 +18,8 @@ from .bin_files import read_bin, write_bin
 from .compare_dump import DumpComparison, WrongTile, compare_dump
 from .conv_type import ConvDtype, ConvFormat, ConvType, TPosition, bfloat16_t, float32_t, half, int32_t
 from .core_split import Block, CoreGrid, flat_blocks, grid_blocks
-from .coverage import Core, CoverageReport, check_kernel, run_kernel
+from .coverage_filter import FilterCore, FilterCoverageReport, check_filter_kernel, run_filter_kernel
+from .coverage_input import Core, CoverageReport, check_kernel, run_kernel
 from .errors import AddressError, CallOrderError, CapacityError, TileKernelError, TilingError
 from .filter_checks import check_filter_record
 from .filter_record import Conv3DBackpropFilterTilingData, FilterBasicBlock, TConv3DDwTiling
@@ -64,6 +65,8 @@ __all__ = [
     "Fill",
     "FilterBasicBlock",
     "FilterBlock",
+    "FilterCore",
+    "FilterCoverageReport",
     "FilterGolden",
     "FilterSimulation",
     "GlobalMemory",
@@ -83,6 +86,7 @@ __all__ = [
     "TrafficReport",
     "WrongTile",
     "bfloat16_t",
+    "check_filter_kernel",
     "check_filter_record",
     "check_kernel",
     "check_record",
@@ -102,6 +106,7 @@ __all__ = [
     "index_ndc1hwc0",
     "int32_t",
     "read_bin",
+    "run_filter_kernel",
     "run_kernel",
     "simulate",
     "simulate_filter",

@@ -40,15 +40,15 @@ def filter_shape(t: TConv3DDwTiling, M: int, N: int, K: int) -> FilterShape:
         raise TilingError(f"SetSingleShape: M, N and K must be above 0, got M {M}, N {N}, K {K}", "shape.positive")
     if N % t.window_area:
         raise TilingError(f"SetSingleShape: N must be a multiple of hk * wk = {t.window_area}, got {N}", "shape.n")
+    swapped = "; the order of the arguments is M, N, K" if N % t.wo == 0 and K % t.window_area == 0 else ""
     if K % t.wo:
-        swapped = "; the order of the arguments is M, N, K" if N % t.wo == 0 else ""
         raise TilingError(f"SetSingleShape: K must be whole rows of wo = {t.wo}, got {K}{swapped}", "shape.k")
     columns = ceil_div(N // t.window_area, t.c0) * t.c0 * t.window_area
     limits = (("M", M, t.weight_cout), ("N", columns, t.cin1G * t.c0 * t.window_area), ("K", K, t.ho * t.wo))
     for name, value, most in limits:
         if value > most:
             raise TilingError(
-                f"SetSingleShape: {name} must be at most {most}, got {value}", f"shape.{name.lower()}_total"
+                f"SetSingleShape: {name} must be at most {most}, got {value}{swapped}", f"shape.{name.lower()}_total"
             )
     return FilterShape(Extent(ceil_div(M, 16) * 16, t.baseM), Extent(columns, t.baseN), Extent(K, t.baseK))
 

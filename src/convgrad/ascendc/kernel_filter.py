@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,12 +24,23 @@ from .tile_store import store_runs, weight_runs
 GATHER_POSITIONS = 4096  # positions gathered at once in the fast mode, to bound memory
 
 
+@dataclass(frozen=True, slots=True)
+class PartOfSum:
+    """What one GetTensorC adds to gradWeight: which gradOutput rows, and where it goes."""
+
+    tile: FilterTile
+    grad_output_offset: int
+    rows: range
+    output: GlobalTensor
+
+
 class Conv3DBackpropFilter(TileObject[TConv3DDwTiling, FilterTile]):
     """gradWeight of a 3-D convolution for one batch, one gradOutput plane and one window plane per walk.
 
     staged    multiply baseK positions at a time, as the cube does, instead of a few thousand
     report    take refusals of order and address one by one instead of raising the first (for checkers)
     dry       check and mark addresses, compute nothing
+    taken     told of every tile that GetTensorC takes in its place, after it was stored (for checkers)
     """
 
     record_type = TConv3DDwTiling
@@ -36,10 +48,11 @@ class Conv3DBackpropFilter(TileObject[TConv3DDwTiling, FilterTile]):
     def __init__(
         self, input: ConvType, weightSize: ConvType, gradOutput: ConvType, gradWeight: ConvType, *,
         staged: bool = False, dry: bool = False, platform: PlatformInfo | None = None,
-        report: Callable[[TileKernelError], None] | None = None,
+        report: Callable[[TileKernelError], None] | None = None, taken: Callable[[PartOfSum], None] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(FILTER_OPERANDS, (input, weightSize, gradOutput, gradWeight), platform, dry, report)
         self._staged = staged
+        self._told = taken
         self._shape: FilterShape | None = None
         self._ho_start: int | None = None
         self._input: GlobalTensor | None = None
@@ -109,6 +122,10 @@ class Conv3DBackpropFilter(TileObject[TConv3DDwTiling, FilterTile]):
         store_runs(weight_runs(t, tile, self._l0c, enSequentialWrite), output, bool(enAtomic), self._life.refuse)
         self._l0c = None
         self._life.move(State.TILE_TAKEN)
+        if self._told is not None and not enSequentialWrite:
+            assert self._grad_output is not None and self._ho_start is not None and self._shape is not None
+            rows = range(self._ho_start, self._ho_start + self._shape.k.total // t.wo)
+            self._told(PartOfSum(tile, self._grad_output.offset, rows, output))
 
     # ---- inside
 

@@ -211,6 +211,9 @@ def filter_mistakes(
     rows: list[tuple[bool, str, str, str]] = [
         (a.rest != 0 or a.row != ho_start, "pointer.row", f"SetGradOutput offset {grad_output} stands at row {a.row}, "
          f"element {a.rest}", f"start at row hoStart = {ho_start}"),
+        (b.rest == 0 and b.row == ho_start * t.strideH != expected_row, "pointer.top_pad",
+         f"SetInput offset {input} stands at row hoStart * strideH = {b.row}",
+         f"subtract the top pad: max(hoStart * strideH - padUp, 0) = {expected_row}"),
         (b.rest != 0 or b.row != expected_row, "pointer.row", f"SetInput offset {input} stands at row {b.row}, element "
          f"{b.rest}", f"start at row max(hoStart * strideH - padUp, 0) = {expected_row}"),
         (rest % t.c0 != 0 or rest // t.c0 >= t.weight_cout, "pointer.weight_block",
@@ -218,6 +221,9 @@ def filter_mistakes(
          f"start at a cin block (multiples of {per_cin}) and a channel (multiples of c0)"),
         (a.batch != b.batch, "pointer.batch", f"gradOutput stands in batch {a.batch}, the input in batch {b.batch}",
          "use the same batch in both offsets"),
+        (b.plane == expected_plane + t.padFront != expected_plane, "pointer.front_pad",
+         f"SetInput offset {input} stands in plane dout * strideD + kd * dilationD = {b.plane}",
+         f"subtract the front pad: dout * strideD - padFront + kd * dilationD = {expected_plane}"),
         (b.plane != expected_plane, "pointer.depth",
          f"input plane {b.plane}, gradOutput plane {a.plane} and window plane {kd} do not belong together",
          f"din = dout * strideD - padFront + kd * dilationD = {expected_plane}"),
