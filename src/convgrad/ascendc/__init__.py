@@ -41,6 +41,7 @@ from .tiling_filter import Conv3dBpFilterTiling
 from .tiling_input import Conv3DBpInputTiling
 from .tiling_report import FieldReport
 from .traffic import Traffic, TrafficReport
+from .traffic_filter import FilterTrafficReport, filter_traffic_report
 from .traffic_input import InputTrafficReport, traffic_report
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "FilterCoverageReport",
     "FilterGolden",
     "FilterSimulation",
+    "FilterTrafficReport",
     "GlobalMemory",
     "GlobalTensor",
     "Golden",
@@ -95,6 +97,7 @@ __all__ = [
     "element_fractal_z_3d",
     "element_ndc1hwc0",
     "filter_blocks",
+    "filter_traffic_report",
     "finish_ncdhw",
     "flat_blocks",
     "float32_t",

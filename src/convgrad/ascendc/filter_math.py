@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .filter_record import TConv3DDwTiling
+from .filter_walk import input_rows
 from .global_tensor import GlobalTensor
 
 Matrix = NDArray[np.float32]
@@ -58,12 +59,12 @@ def padded_input(
     height = (rows - 1) * t.strideH + (t.hk - 1) * t.dilationH + 1
     width = (t.wo - 1) * t.strideW + (t.wk - 1) * t.dilationW + 1
     padded = np.zeros((blocks, height, width, t.c0), np.float32)
-    first, last = max(top, 0), min(top + height, t.hi)
+    seen = input_rows(t, ho_start, row_first * t.wo, rows * t.wo)
     kept = min(t.wi, width - t.padLeft)
-    if first >= last or kept <= 0:
+    if not seen or kept <= 0:
         return padded
     for block in range(blocks):
-        start = ((block_first + block) * t.hi + first - pointer_row) * t.wi * t.c0
-        stored = gm.read(start, (last - first) * t.wi * t.c0, doing).reshape(last - first, t.wi, t.c0)
-        padded[block, first - top : last - top, t.padLeft : t.padLeft + kept] = stored[:, :kept]
+        start = ((block_first + block) * t.hi + seen.start - pointer_row) * t.wi * t.c0
+        stored = gm.read(start, len(seen) * t.wi * t.c0, doing).reshape(len(seen), t.wi, t.c0)
+        padded[block, seen.start - top : seen.stop - top, t.padLeft : t.padLeft + kept] = stored[:, :kept]
     return padded

@@ -82,6 +82,11 @@ class TConv3DDwTiling(TilingRecord):
         din = plane * self.strideD - self.padFront + window_plane * self.dilationD
         return din if 0 <= din < self.di else None
 
+    def cin_blocks(self, first_column: int, columns: int) -> int:
+        """Blocks of input channels that some columns of N touch."""
+        per_block = self.window_area * self.c0
+        return (first_column + columns - 1) // per_block - first_column // per_block + 1
+
     def input_elements_in_l1(self, k_length: int, columns: int) -> int:
         """Input elements that `k_length` positions and some columns of N touch at most."""
         rows = rows_of_tile(k_length, self.wo)

@@ -53,6 +53,15 @@ def filter_shape(t: TConv3DDwTiling, M: int, N: int, K: int) -> FilterShape:
     return FilterShape(Extent(ceil_div(M, 16) * 16, t.baseM), Extent(columns, t.baseN), Extent(K, t.baseK))
 
 
+def input_rows(t: TConv3DDwTiling, ho_start: int, k_start: int, k_length: int) -> range:
+    """The input rows that some positions of a single shape see, pads cut off."""
+    first = ho_start + k_start // t.wo
+    last = ho_start + (k_start + k_length - 1) // t.wo
+    top = first * t.strideH - t.padUp
+    bottom = last * t.strideH - t.padUp + (t.hk - 1) * t.dilationH + 1
+    return range(max(top, 0), min(bottom, t.hi))
+
+
 def filter_tiles_in_order(t: TConv3DDwTiling, shape: FilterShape) -> list[FilterTile]:
     """Every tile in walk order: L1 blocks of stepM and stepN tiles outside, single tiles inside.
 

@@ -14,6 +14,7 @@ from .errors import TileKernelError, TilingError
 from .filter_checks import check_filter_record
 from .filter_math import Matrix, grad_output_matrix, input_matrix
 from .filter_record import TConv3DDwTiling
+from .filter_staged import StagedFilterCube
 from .filter_walk import FilterShape, FilterTile, filter_shape, filter_tiles_in_order
 from .global_tensor import GlobalTensor
 from .platform import PlatformInfo
@@ -37,7 +38,7 @@ class PartOfSum:
 class Conv3DBackpropFilter(TileObject[TConv3DDwTiling, FilterTile]):
     """gradWeight of a 3-D convolution for one batch, one gradOutput plane and one window plane per walk.
 
-    staged    multiply baseK positions at a time, as the cube does, instead of a few thousand
+    staged    load every stepKa and stepKb chunks through L1 and L0 and count the loads, instead of gathering once
     report    take refusals of order and address one by one instead of raising the first (for checkers)
     dry       check and mark addresses, compute nothing
     taken     told of every tile that GetTensorC takes in its place, after it was stored (for checkers)
@@ -51,7 +52,7 @@ class Conv3DBackpropFilter(TileObject[TConv3DDwTiling, FilterTile]):
         report: Callable[[TileKernelError], None] | None = None, taken: Callable[[PartOfSum], None] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(FILTER_OPERANDS, (input, weightSize, gradOutput, gradWeight), platform, dry, report)
-        self._staged = staged
+        self._cube = StagedFilterCube() if staged else None
         self._told = taken
         self._shape: FilterShape | None = None
         self._ho_start: int | None = None
@@ -59,6 +60,11 @@ class Conv3DBackpropFilter(TileObject[TConv3DDwTiling, FilterTile]):
         self._tiles: list[FilterTile] = []
         self._next = 0
         self._gathered: dict[tuple[int, int], Matrix] = {}  # columns of the current j, as L1 would keep them
+
+    @property
+    def cube(self) -> StagedFilterCube | None:
+        """Counters of the staged mode."""
+        return self._cube
 
     # ---- the documented calls
 
@@ -91,6 +97,8 @@ class Conv3DBackpropFilter(TileObject[TConv3DDwTiling, FilterTile]):
         if self.ctx.isFirstIter_:
             self.ctx.isFirstIter_ = False
             self._gathered.clear()
+            if self._cube is not None:
+                self._cube.begin_walk()
             self._tiles, self._next, self._output_offset = filter_tiles_in_order(t, self._shape), 0, None
             if (self._ho_start * t.wo + self._shape.k.total) > t.ho * t.wo:
                 raise TilingError(
@@ -105,7 +113,7 @@ class Conv3DBackpropFilter(TileObject[TConv3DDwTiling, FilterTile]):
         self._tile = self._tiles[self._next]
         self._next += 1
         if not self._dry:
-            self._l0c = self._compute(t, self._tile, self._shape.k.total)
+            self._l0c = self._compute(t, self._shape, self._tile)
         self._life.move(State.TILE_WAITING)
         return True
 
@@ -132,37 +140,25 @@ class Conv3DBackpropFilter(TileObject[TConv3DDwTiling, FilterTile]):
     def _check_record(self, record: TConv3DDwTiling) -> None:
         check_filter_record(record, self.platform)
 
-    def _compute(self, t: TConv3DDwTiling, tile: FilterTile, positions: int) -> Matrix:
-        """One tile in float32, positions ascending: baseK at a time when staged, else a few thousand."""
+    def _compute(self, t: TConv3DDwTiling, shape: FilterShape, tile: FilterTile) -> Matrix:
+        """One tile in float32, baseK positions after baseK, gathered a few thousand at a time unless staged."""
         assert self._input is not None and self._grad_output is not None and self._ho_start is not None
-        step = t.baseK if self._staged else max(t.baseK, GATHER_POSITIONS // t.baseK * t.baseK)
+        if self._cube is not None:
+            return self._cube.compute(t, shape, tile, self._grad_output, self._input, self._ho_start)
+        positions, step = shape.k.total, max(t.baseK, GATHER_POSITIONS // t.baseK * t.baseK)
         l0c = np.zeros((tile.m_length, tile.n_length), np.float32)
-        whole_m = min(tile.m_length, t.cout1 * t.c0 - tile.m_start)
         for k in range(0, positions, step):
             length = min(step, positions - k)
-            a = grad_output_matrix(
-                t,
-                self._grad_output,
-                tile.m_start,
-                whole_m,
-                k,
-                length,
-                f"Iterate, {tile}, gradOutput positions {k}...{k + length - 1}",
-            )
+            where = f"positions {k}...{k + length - 1}"
+            a = grad_output_matrix(t, self._grad_output, tile.m_start, tile.m_length, k, length,
+                                   f"Iterate, {tile}, gradOutput {where}")  # fmt: skip
             b = self._gathered.get((tile.j, k))
             if b is None:
                 self._gathered = {key: kept for key, kept in self._gathered.items() if key[0] == tile.j}
-                b = self._gathered[tile.j, k] = input_matrix(
-                    t,
-                    self._input,
-                    self._ho_start,
-                    tile.n_start,
-                    tile.n_length,
-                    k,
-                    length,
-                    f"Iterate, {tile}, input under positions {k}...{k + length - 1}",
-                )
-            multiply_in_chunks(a.T, b, t.baseK, l0c[:whole_m])
+                b = input_matrix(t, self._input, self._ho_start, tile.n_start, tile.n_length, k, length,
+                                 f"Iterate, {tile}, input under {where}")  # fmt: skip
+                self._gathered[tile.j, k] = b
+            multiply_in_chunks(a.T, b, t.baseK, l0c)
         return l0c
 
     def _pointer_mistakes(self, output: GlobalTensor) -> list[Mistake]:
