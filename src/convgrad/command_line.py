@@ -42,7 +42,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("golden", "convgrad.golden", "write inputs and expected outputs of cases, with a manifest"),
     Verb("compare", "convgrad.compare.command", "judge results against golden data under named standards"),
     Verb("standards", "convgrad.compare.command", "list the precision standards with their thresholds"),
-    Verb("bench", "convgrad.bench", "measure problem lines"),
+    Verb("bench", "convgrad.bench.command", "time problem lines: milliseconds, rate, path, beside PyTorch"),
     Verb("tile", "convgrad.ascendc.command", "run the tile kernel on a problem: coverage, offsets, walk"),
     Verb("scan", "convgrad.torch.command", "find a PyTorch model's convolutions and what each product says"),
     Verb("sdk", "convgrad.sdk", "install headers and libraries that stand in for the vendor's"),

@@ -1,0 +1,1 @@
+"""How fast: the engine timed on problem lines beside PyTorch, and JAX, where they are installed."""

@@ -1,0 +1,218 @@
+"""What `convgrad bench` times and shows. Never how fast anything is."""
+
+import json
+import os
+import sys
+from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from convgrad import engines, rounding
+from convgrad.bench import command, contestants, measure
+from convgrad.bench.measure import Clock, Settings, on_threads, tasks
+from convgrad.command_line import main
+from convgrad.functional import plan
+from convgrad.request import Request
+from convgrad.status import ConvGradError
+from convgrad.tensor import Tensor
+
+TINY = "conv n1 c2>2 i4x4 k1x1 fp32"
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def instant(monkeypatch):
+    """Time runs by itself: the n-th thing timed takes n milliseconds, and each is called once."""
+    ticks = count(1)
+
+    def best(call, clock, budget):
+        call()
+        return next(ticks) / 1000
+
+    monkeypatch.setattr(measure, "best", best)
+
+
+def test_a_line_is_three_rows_with_path_and_workspace(instant, capsys):
+    """Each row names its gradients, time, rate, workspace and path; what is no data goes to standard error."""
+    assert main(["bench", TINY, "--no-torch", "--rounds", "1"]) == 0
+    shown = capsys.readouterr()
+    head, *rows = shown.out.splitlines()
+    assert head.split() == ["problem", "dtype", "want", "ms", "GF/s", "workspace", "path"]
+    assert [row.removeprefix(TINY).split()[:3] for row in rows] == [
+        ["fp32", "input", "1.0000"], ["fp32", "weight+bias", "2.0000"], ["fp32", "all", "3.0000"],
+    ]
+    made = tasks(TINY)[-1].plan
+    assert rows[-1].endswith(f"{made.workspace_bytes / 1024:.0f} KiB  {', '.join(dict.fromkeys(made.paths))}")
+    assert "alone" in shown.err and "median of 1 rounds" in shown.err
+
+
+def test_engine_and_pytorch_take_turns(instant, capsys):
+    """Three rounds of two contestants: the odd ticks are the engine's, the even ones PyTorch's, shown is the median."""
+    pytest.importorskip("torch")
+    assert main(["bench", f"{TINY} want=xw", "--rounds", "3", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert (row["want"], row["ms"], row["pytorch_ms"]) == ("input+weight", 3, 4)
+    assert row["ratio"] == row["pytorch_ms"] / row["ms"]
+    assert row["gflops"] == pytest.approx(2 * (2 * 2 * 4 * 4) * 2 / 0.003 / 1e9)
+
+
+def test_problems_come_from_files_too(instant, capsys, tmp_path):
+    """Lines of a file follow those of the command line; comments and empty lines are nothing."""
+    text = "# two problems\n\nconv n1 c1>1 i3 k3 fp64 want=x # one\n tbc n2 c1>1 i4 k2\n"
+    (tmp_path / "problems.txt").write_text(text)
+    assert main(["bench", f"{TINY} want=b", "--file", str(tmp_path / "problems.txt"), "--no-torch", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [(row["line"], row["dtype"], row["want"]) for row in rows] == [
+        (f"{TINY} want=b", "fp32", "bias"), ("conv n1 c1>1 i3 k3 fp64 want=x", "fp64", "input"),
+        ("tbc n2 c1>1 i4 k2", "fp32", "all"),
+    ]
+
+
+@pytest.mark.parametrize("words, code, text", [
+    ([], 2, "needs a problem line"), (["conv n1 c2>2 i4x4 k1x1 fp99"], 2, "fp99"), ([f"{TINY} want=y"], 2, "want=y"),
+    (["conv n1 c2>3 i4x4 k1x1 g2 fp32"], 3, "group"), (["--file", "no-such-file"], 2, "no-such-file"),
+    ([TINY, "--rounds", "0"], 2, "--rounds"), ([TINY, "--threads", "x"], 2, "--threads"),
+    ([TINY, "--dtypes", "int8"], 2, "int8"), ([TINY, "--clock", "sun"], 2, "sun"),
+])
+def test_bad_requests_are_said_before_anything_is_timed(words, code, text, capsys, monkeypatch):
+    """The usual exit codes; a bad line behind a good one stops the command before the first measurement."""
+    monkeypatch.setattr(command, "measure", lambda *arguments: pytest.fail("timed"))
+    assert main(["bench", *([TINY] if words and words[0].startswith("conv") else []), *words]) == code
+    shown = capsys.readouterr()
+    assert shown.out == "" and text in shown.err
+
+
+def test_bytes_that_are_no_text(capsys, tmp_path):
+    """A file of something else is a usage error with its name."""
+    (tmp_path / "picture").write_bytes(b"\xff\xfe\x00")
+    assert main(["bench", "--file", str(tmp_path / "picture")]) == 2
+    assert "picture" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word, dtype, operand", [
+    ("fp32", "float32", "float32"), ("hf32", "float32", "hf32"), ("bf16", "bfloat16", "bfloat16"),
+    ("fp64", "float64", "float64"), ("hif8", "hifloat8", "hifloat8"),
+])
+def test_a_line_moves_to_another_dtype(word, dtype, operand, instant):
+    """Every tensor is in the dtype; HF32 is float32 tensors on a product that computes so. Each can be timed."""
+    for task in tasks(TINY, [word]):
+        r = task.plan.problem.request
+        assert {spec.dtype for spec in (r.grad_output, r.input, r.weight)} == {dtype} and task.plan.operand == operand
+        assert measure.measure(task, Settings(1, pytorch=False)).ms > 0
+
+
+def test_hf32_stays_on_the_product_of_the_line():
+    """A line's own product is kept, and a line that already says hf32 is called so."""
+    assert {t.plan.problem.request.product for t in tasks(f"{TINY} on=A3", ["hf32"])} == {"A3"}
+    assert {t.dtype for t in tasks(f"{TINY} math=hf32 on=A2")} == {"hf32"}
+    with pytest.raises(ConvGradError):
+        tasks(f"{TINY} on=310P", ["fp64"])
+
+
+def test_the_best_call_counts():
+    """The first call warms up and is not counted; of the others the shortest is taken."""
+    moments = iter([0, 5, 5, 8, 8, 12])
+
+    class Steps:
+        def seconds(self):
+            return next(moments)
+
+    calls = []
+    assert measure.best(lambda: calls.append(1), Steps(), 0) == 5 and len(calls) == 2
+
+
+def test_threads_are_set_and_given_back(monkeypatch):
+    """Inside, engine and PyTorch use the number asked for (one for processor time); afterwards all is as before."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("CONVGRAD_NUM_THREADS", "5")
+    theirs = torch.get_num_threads()
+    for asked, clock, expected in ((3, Clock.WALL, 3), (None, Clock.WALL, 5), (3, Clock.CPU, 1)):
+        with on_threads(asked, clock, pytorch=True) as threads:
+            assert threads == expected == torch.get_num_threads()
+            assert engines.info().engine != "native" or engines.info().threads == expected
+        assert (torch.get_num_threads(), os.environ["CONVGRAD_NUM_THREADS"]) == (theirs, "5")
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("line", [
+    "conv n2 c4>6 i5x7 k3x2 s2x1 p1x0 d1x2 g2 fp32", "conv n1 c2>3 i9 k3 fp64", "conv n1 c2>2 i3x4x5 k2x1x3 p1 fp32",
+    "tconv n1 c4>3 i4x5 k3x3 s2 p1 op1 fp32", "conv n1 c2>2 i5x5 k3x3 p1x1x1x1 bf16", "tbc n2 c3>4 i6 k3 p1 fp32",
+    "conv n1 c2>2 i4x4 k3x3 p1 hif8",
+])
+def test_contestants_compute_the_same(line, channels_last):
+    """What PyTorch is timed on is the problem the engine is timed on: small integers agree exactly."""
+    torch = pytest.importorskip("torch")
+    made = plan(Request.parse(line))
+    rng = np.random.default_rng(3)
+    tensors = contestants.operands(made, channels_last)
+    for tensor in tensors:
+        whole = rng.integers(-1, 2, tensor.shape).astype(np.float64)
+        if isinstance(tensor, Tensor):
+            tensor.data[...] = rounding.store(tensor.dtype, whole)
+        else:
+            tensor[...] = whole
+    mine = contestants.engine_call(made, tensors)()
+    theirs = contestants.pytorch_call(made.problem.request, tensors)()
+    for a, b in zip(mine, theirs, strict=True):
+        values = a.values() if isinstance(a, Tensor) else np.asarray(a, np.float64)
+        assert np.array_equal(values, b.to(torch.float64).numpy())
+    if channels_last and not isinstance(tensors[0], Tensor):
+        again = contestants.engine_call(made, tensors, channels_last)()
+        assert all(np.array_equal(a, b) for a, b in zip(mine, again, strict=True))
+        assert line.startswith("tbc") or np.moveaxis(again[0], 1, -1).flags.c_contiguous
+
+
+def test_what_pytorch_cannot_be_asked_is_left_out():
+    """Uneven padding, a dtype without a kernel, another format, the forward pass: the engine is timed alone."""
+    pytest.importorskip("torch")
+    for line in ("conv n1 c2>2 i5x5 k3x3 p1x0x1x1 fp32", "conv n1 c2>2 i5x5 k3x3 fp8_e5m2"):
+        made = plan(Request.parse(line))
+        assert contestants.pytorch_call(made.problem.request, contestants.operands(made)) is None
+    made = plan(Request.parse(TINY))
+    request, tensors = made.problem.request, contestants.operands(made)
+    assert contestants.pytorch_call(request, tensors) is not None
+    assert contestants.pytorch_call(replace(request, forward=True), tensors) is None
+    assert contestants.pytorch_call(replace(request, input=replace(request.input, format="NHWC")), tensors) is None
+
+
+def test_without_pytorch_and_jax(instant, capsys, monkeypatch):
+    """Where neither is installed the engine is timed alone, and it is said."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "jax", None)
+    (task,) = tasks(f"{TINY} want=x")
+    timing = measure.measure(task, Settings(1, jax=True))
+    assert (timing.pytorch_ms, timing.jax_ms, timing.ratio) == (None, None, None)
+    assert main(["bench", TINY, "--rounds", "1"]) == 0
+    shown = capsys.readouterr()
+    assert "not installed" in shown.err and "PyTorch" not in shown.out
+
+
+def script(name):
+    """A module of benchmarks/."""
+    spec = spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_recorded_run_can_be_read_back(instant, monkeypatch, tmp_path, capsys):
+    """benchmarks/run.py writes a row per task with rates and errors, which compare.py turns into a page."""
+    pytest.importorskip("torch")
+    recorder = script("run")
+    monkeypatch.setattr(recorder, "sgemm_rate", lambda clock: 50.0)
+    (tmp_path / "problems.txt").write_text(f"{TINY}\ntbc n2 c2>3 i5 k2 fp32\n")
+    words = [str(tmp_path / "problems.txt"), "--dtypes", "fp32", "hf32", "--rounds", "1", "--clock", "cpu", "--no-jax"]
+    monkeypatch.setattr(sys, "argv", ["run.py", *words, "--json", str(tmp_path / "run.jsonl")])
+    recorder.main()
+    rows = script("compare").rows(tmp_path / "run.jsonl")
+    assert [(r["dtype"], r["want"]) for r in rows] == [(d, w) for d in ("fp32", "hf32")
+                                                       for w in ("input", "weight+bias", "all", "all")]  # fmt: skip
+    assert all(max(r["error"]) < 1e-6 for r in rows if r["dtype"] == "fp32" and r["want"] == "all")
+    assert {(r["threads"], r["sgemm"], r["clock"]) for r in rows} == {(1, 50.0, "cpu")}
+    assert "geometric mean" in capsys.readouterr().out
+    if engines.native.available():
+        assert f"`{TINY}`" in script("compare").page(rows, tmp_path / "run.jsonl")
