@@ -33,7 +33,8 @@ from .input_record import Conv3DBackpropInputTilingData, TConv3DBackpropInputTil
 from .kernel_filter import Conv3DBackpropFilter
 from .kernel_input import Conv3DBackpropInput
 from .ncdhw import finish_ncdhw
-from .picture import draw_walk
+from .picture_filter import draw_filter_walk
+from .picture_input import draw_walk
 from .platform import PlatformInfo
 from .simulate import InputSimulation, simulate
 from .simulate_filter import FilterSimulation, simulate_filter
@@ -93,6 +94,7 @@ __all__ = [
     "check_kernel",
     "check_record",
     "compare_dump",
+    "draw_filter_walk",
     "draw_walk",
     "element_fractal_z_3d",
     "element_ndc1hwc0",

@@ -19,7 +19,7 @@ from .conv_type import ConvDtype, find_dtype
 from .core_split import Block, flat_blocks
 from .errors import TilingError
 from .input_record import TConv3DBackpropInputTiling
-from .picture import draw_walk
+from .picture_input import draw_walk
 from .platform import PlatformInfo
 from .problem_input import Sextuple, Triple
 from .simulate import plan_input

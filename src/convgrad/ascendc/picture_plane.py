@@ -1,12 +1,12 @@
-"""The walk as a picture: one gradInput plane cut into tiles by core and order, and every plane in small."""
+"""The walk as a picture: one gradInput plane cut into tiles by core and order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from .core_split import Block
 from .input_record import TConv3DBackpropInputTiling
+from .picture import Turn, turns
 from .svg import FAINT, INK, Canvas, core_colour
 from .walk import single_shape, tiles_in_order
 
@@ -49,27 +49,10 @@ def middle_of(first: int, last: int, columns: int, x: float, y: float, cell: Poi
     return x + columns / 2 * cell[0], y + (row + end_row + 1) / 2 * cell[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """When a core gets to a block: tiles it has done before, and tiles it has in all."""
-
-    before: int
-    in_all: int
-
-    def shade(self, number: int) -> float:
-        """How late a tile comes, from 0 to 1."""
-        return (self.before + number) / max(1, self.in_all - 1)
-
-
 def turns_of(t: TConv3DBackpropInputTiling, blocks: Sequence[Block]) -> dict[int, Turn]:
     """The turn of each block, by its index."""
-    done: dict[int, int] = {}
-    before: dict[int, int] = {}
-    for block in blocks:
-        shape = single_shape(t, block.M, block.K, block.N)
-        before[block.index] = done.get(block.core, 0)
-        done[block.core] = before[block.index] + shape.m.count * shape.n.count
-    return {block.index: Turn(before[block.index], done[block.core]) for block in blocks}
+    shapes = [single_shape(t, block.M, block.K, block.N) for block in blocks]
+    return turns(blocks, [shape.m.count * shape.n.count for shape in shapes])
 
 
 def draw_plane(canvas: Canvas, t: TConv3DBackpropInputTiling, blocks: Sequence[Block], plane: int, x: float, y: float,
@@ -78,9 +61,9 @@ def draw_plane(canvas: Canvas, t: TConv3DBackpropInputTiling, blocks: Sequence[B
     cell = (min(width / t.wi, height / t.hi * 2.2), min(height / t.hi, width / t.wi * 2.2))
     shown = [block for block in blocks if (block.batch, block.plane, block.n_piece, block.k_piece) == (0, plane, 0, 0)]
     canvas.rect(x, y, t.wi * cell[0], t.hi * cell[1], "url(#pad)", FAINT, 0.5, "rows that no tile computes: zeroed")
-    turns, drawn = turns_of(t, blocks), 0
+    by_index, drawn = turns_of(t, blocks), 0
     for block in shown:
-        drawn += draw_block(canvas, t, block, turns[block.index], x, y, cell, drawn < MOST_LABELS)
+        drawn += draw_block(canvas, t, block, by_index[block.index], x, y, cell, drawn < MOST_LABELS)
     if min(cell) >= 9:
         for column in range(1, t.wi):
             at = x + column * cell[0]
@@ -121,32 +104,3 @@ def draw_block(canvas: Canvas, t: TConv3DBackpropInputTiling, block: Block, turn
             canvas.circle(px, py, 8.5, "#ffffffd0")
             canvas.text(px, py + 4, str(turn.before + number), "small", "middle")
     return len(tiles)
-
-
-def draw_all_planes(canvas: Canvas, t: TConv3DBackpropInputTiling, blocks: Sequence[Block], x: float, y: float,
-                    width: float, height: float) -> float:  # fmt: skip
-    """Every plane of every batch in small: rows downwards, channel pieces across, coloured by core; height used."""
-    images = t.batch * t.di
-    across = max(1, min(images, int(width // 46)))
-    down = -(-images // across)
-    shown_rows = min(down, max(1, int(height // 62)))
-    small_w, small_h = 38.0, 44.0
-    n_pieces = max((block.n_piece for block in blocks), default=0) + 1
-    turns = turns_of(t, blocks)
-    for image in range(min(images, across * shown_rows)):
-        left, top = x + image % across * 46, y + image // across * 62 + 12
-        batch, plane = divmod(image, t.di)
-        canvas.text(left, top - 2, f"n{batch} d{plane}", "small faint")
-        canvas.rect(left, top, small_w, small_h, "url(#pad)", FAINT, 0.5, f"batch {batch}, plane {plane}")
-        if not t.depth_taps(plane):
-            continue
-        for block in blocks:
-            if (block.batch, block.plane) == (batch, plane):
-                rows = block.M / t.wi / t.hi
-                canvas.rect(left + block.n_piece / n_pieces * small_w, top + block.first_row / t.hi * small_h,
-                            small_w / n_pieces, rows * small_h, core_colour(block.core, turns[block.index].shade(0)),
-                            "#ffffff", 0.5,
-                            f"core {block.core}, block {block.index}")  # fmt: skip
-    if shown_rows < down:
-        canvas.text(x, y + shown_rows * 62 + 10, f"and {images - across * shown_rows} more planes", "small faint")
-    return shown_rows * 62.0
