@@ -56,12 +56,33 @@ def test_picture_and_golden_files(capsys, tmp_path):
     assert code == 0 and json.loads(out)["check"] is None
 
 
+def test_the_filter_kernel_has_the_same_answers(capsys, tmp_path):
+    """--gradient weight gives tiling, stores, balance, traffic and check; --svg, --golden and --dry work as well."""
+    code, out, _ = answer(capsys, LINE, "--gradient", "weight", "--cores", "4")
+    assert code == 0
+    for words in ("Conv3DBackpropFilter", "baseM", "the tile fills", "single shape  singleCoreM", "L0A", "L1 ",
+                  "work on", "loads     gradOutput", "input", "copies", "multiply-adds", "adds per element"):  # fmt: skip
+        assert words in out, words
+    assert out.splitlines()[-1].startswith("check     gradWeight == ")
+    picture, golden = tmp_path / "walk.svg", tmp_path / "golden"
+    words = (LINE, "--gradient", "weight", "--svg", str(picture), "--plane", "1", "--golden", str(golden))
+    code, _, err = answer(capsys, *words)
+    assert code == 0 and "gradWeight of window plane 1" in picture.read_text() and (golden / "index.json").exists()
+    assert "wrote" in err and "tiles to" in err
+    code, out, _ = answer(capsys, LINE, "--gradient", "weight", "--dry", "--json")
+    told = json.loads(out)
+    assert code == 0 and told["check"] is None and told["kernel"] == "Conv3DBackpropFilter"
+    assert {"basicBlockTiling", "balance", "stores", "traffic", "input_reloads", "adds_per_element"} <= set(told)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
         (["conv nonsense"], 2, "nonsense"),
         ([LINE, "--cores", "0"], 2, "--cores"),
-        ([f"{LINE} want=w", "--svg", "x.svg"], 2, "only gradWeight"),
+        ([LINE, "--gradient", "bias"], 2, "--gradient"),
+        ([f"{LINE} want=w", "--svg", "x.svg", "--plane", "7"], 3, "picture.plane"),
+        (["tconv n1 c8>6 i2x4x5 k3x3x3 s2 p1 o4x8x9 fp16", "--gradient", "weight"], 3, "tile.transposed"),
         ([LINE.replace("fp16", "fp32")], 3, "tile.dtype"),
         ([f"{LINE} on=950"], 3, "tile.product"),
         (["conv n1 c4>4 i9x9 k3x3 p1 g2 fp16"], 3, "tile.groups"),

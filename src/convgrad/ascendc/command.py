@@ -15,29 +15,28 @@ from convgrad.terminal import ExitCode, UsageError, coloured, print_json, table
 
 from .conv_type import DTYPE_NAMES
 from .errors import TileKernelError
-from .filter_checks import l1_bytes as filter_l1_bytes
-from .from_line import LineProblem, plain_input_gradient, plain_weight_gradient, plan_line, problem_of, walk_picture
-from .golden_input import Golden
-from .platform import PlatformInfo
-from .simulate import simulate
-from .simulate_filter import simulate_filter
+from .from_line import Gradient
+from .line_runs import FilterRun, InputRun, plan_line
 from .tiling_report import FieldReport
 from .traffic import TrafficReport
-from .traffic_input import traffic_report
 
 DESCRIPTION = """Run the tile kernel of a problem line on every core and say what it does.
 
-conv lines run Conv3DBackpropInput (with want=w: Conv3DBackpropFilter); tconv lines run the transposed convolution
-through the same object. The data are small integers, so the check against the plain gradient is an equality."""
+conv lines run Conv3DBackpropInput, or Conv3DBackpropFilter with --gradient weight (or want=w in the line); tconv lines
+run the transposed convolution through the first.
+
+The data are small integers, so the check against the plain gradient is an equality."""
 
 
 def add_command(subparsers: Any) -> None:
     """Add the verb `tile`."""
     parser = subparsers.add_parser("tile", help="run the tile kernel on a problem line", description=DESCRIPTION)
     parser.add_argument("line", help='a problem line, e.g. "conv n1 c16>32 i4x12x12 k3x3x3 p1 fp16"')
+    parser.add_argument("--gradient", choices=[one.value for one in Gradient],
+                        help="which gradient, and so which kernel (what the line wants, input first)")  # fmt: skip
     parser.add_argument("--cores", type=int, default=24, help="cube cores (24)")
     parser.add_argument("--svg", metavar="FILE", help="write a picture of the walk")
-    parser.add_argument("--plane", type=int, help="the gradInput plane the picture shows")
+    parser.add_argument("--plane", type=int, help="the gradInput plane, or window plane, the picture shows")
     parser.add_argument("--golden", metavar="DIR", help="write the expected values of every tile")
     parser.add_argument("--all", action="store_true", help="list every field, not only the chosen and derived ones")
     parser.add_argument("--dry", action="store_true", help="tiling, traffic and picture only: compute nothing")
@@ -48,86 +47,52 @@ def run(arguments: argparse.Namespace) -> int:
     """The verb."""
     if not 1 <= arguments.cores <= 4096:
         raise UsageError(f"--cores must be 1...4096, got {arguments.cores}")
+    gradient = None if arguments.gradient is None else Gradient(arguments.gradient)
     try:
-        problem = problem_of(arguments.line)
+        planned = plan_line(arguments.line, arguments.cores, gradient)
     except ValueError as error:
         if type(error) is ValueError:
             raise UsageError(str(error)) from error
         raise
     try:
-        return run_kernel(problem, arguments)
+        return answer(planned, arguments)
     except TileKernelError as error:
-        raise error.with_line(problem.line) from error
+        raise error.with_line(planned.problem.line) from error
 
 
-def run_kernel(problem: LineProblem, arguments: argparse.Namespace) -> int:
-    """The kernel that the line wants."""
-    if problem.wants_input:
-        return run_input(problem, arguments)
-    if arguments.svg or arguments.golden or arguments.dry:
-        raise UsageError("--svg, --golden and --dry are for Conv3DBackpropInput; the line wants only gradWeight")
-    return run_filter(problem, arguments)
-
-
-def run_input(problem: LineProblem, arguments: argparse.Namespace) -> int:
-    """Conv3DBackpropInput, or the transposed convolution through it."""
-    attributes: dict[str, Any] = {"stride": problem.stride, "padding": problem.padding, "dilation": problem.dilation}
-    shape = None if problem.transposed else problem.input_shape
-    record, report, blocks = plan_line(problem, arguments.cores)
-    traffic = traffic_report(record, blocks, arguments.cores)
+def answer(planned: InputRun | FilterRun, arguments: argparse.Namespace) -> int:
+    """Write the files asked for, run and check unless --dry, and print."""
+    traffic = planned.traffic()
     if arguments.svg:
-        picture = walk_picture(problem.line, arguments.cores, arguments.plane)
-        Path(arguments.svg).write_text(picture, encoding="utf-8")
+        Path(arguments.svg).write_text(planned.picture(arguments.plane), encoding="utf-8")
         print(f"wrote {arguments.svg}", file=sys.stderr)
     checked: dict[str, Any] | None = None
     if not arguments.dry:
-        grad_output, weight = problem.integers(problem.output_shape, 1), problem.integers(problem.weight_shape, 2)
-        result = simulate(grad_output, weight, input_shape=shape, output_padding=problem.output_padding,
-                          cores=arguments.cores, dtype=problem.dtype, **attributes)  # fmt: skip
-        storage = result.grad_input.dtype
-        expected = plain_input_gradient(problem, grad_output.astype(storage), weight.astype(storage))
-        checked = equality(result.grad_input, expected)
+        outcome = planned.run()
+        checked = equality(outcome.got, outcome.expected)
         if arguments.golden:
-            print(f"wrote {Golden(result).write(arguments.golden)} tiles to {arguments.golden}", file=sys.stderr)
-    name = "Conv3DBackpropInput, transposed" if problem.transposed else "Conv3DBackpropInput"
+            print(f"wrote {outcome.golden.write(arguments.golden)} tiles to {arguments.golden}", file=sys.stderr)
     if arguments.json:
-        print_json(head(problem, name, arguments.cores, report) | traffic_dict(traffic) | {"check": checked})
+        print_json(head(planned) | traffic_dict(traffic) | {"check": checked})
     else:
-        print(f"{name}  {problem.line}  {arguments.cores} cores\n")
-        print_fields(report, arguments.all)
+        print(f"{planned.name}  {planned.problem.line}  {arguments.cores} cores\n")
+        print_fields(planned.report, arguments.all)
+        if planned.single_shape:
+            shape = ", ".join(f"{name} {value}" for name, value in planned.single_shape.items())
+            print(f"single shape  {shape}\n")
         print_traffic(traffic)
-        print_check("output" if problem.transposed else "gradInput", checked)
+        print_check(planned.result, checked)
     return exit_code(checked)
 
 
-def run_filter(problem: LineProblem, arguments: argparse.Namespace) -> int:
-    """Conv3DBackpropFilter."""
-    input, grad_output = problem.integers(problem.input_shape, 1), problem.integers(problem.output_shape, 2)
-    result = simulate_filter(
-        input, grad_output, weight_shape=problem.weight_shape, stride=problem.stride, padding=problem.padding,
-        dilation=problem.dilation, cores=arguments.cores, dtype=problem.dtype,
-    )  # fmt: skip
-    checked = equality(result.grad_weight, plain_weight_gradient(problem, input, grad_output))
-    used, sizes = filter_l1_bytes(result.tiling), PlatformInfo()
-    block = asdict(result.basic_block)
-    if arguments.json:
-        extra = {"basicBlockTiling": block, "blocks": len(result.blocks), "cores_used": result.cores_used,
-                 "stores": {"L1": [used, sizes.l1Size]}, "check": checked}  # fmt: skip
-        print_json(head(problem, "Conv3DBackpropFilter", arguments.cores, result.report) | extra)
-    else:
-        print(f"Conv3DBackpropFilter  {problem.line}  {arguments.cores} cores\n")
-        print_fields(result.report, arguments.all)
-        print("single shape  " + ", ".join(f"{name} {value}" for name, value in block.items()))
-        print(f"L1            {used} of {sizes.l1Size} bytes")
-        print(f"cores         {result.cores_used} of {arguments.cores}, {len(result.blocks)} blocks")
-        print_check("gradWeight", checked)
-    return exit_code(checked)
-
-
-def head(problem: LineProblem, name: str, cores: int, report: Sequence[FieldReport]) -> dict[str, Any]:
-    """What the JSON answers of both kernels share."""
-    fields = {one.name: {"value": one.value, "reason": one.reason} for one in report}
-    return {"line": problem.line, "kernel": name, "dtype": DTYPE_NAMES[problem.dtype], "cores": cores, "tiling": fields}
+def head(planned: InputRun | FilterRun) -> dict[str, Any]:
+    """What the JSON answer begins with; the basic block is the filter kernel's alone."""
+    fields = {one.name: {"value": one.value, "reason": one.reason} for one in planned.report}
+    problem, block = planned.problem, planned.single_shape
+    return {
+        "line": problem.line, "kernel": planned.name, "dtype": DTYPE_NAMES[problem.dtype], "cores": planned.cores,
+        "tiling": fields, **({"basicBlockTiling": block} if block else {}),
+    }  # fmt: skip
 
 
 def equality(got: Any, expected: Any) -> dict[str, Any]:

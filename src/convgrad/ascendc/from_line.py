@@ -1,14 +1,14 @@
-"""A tile-kernel problem from a problem line: shapes, attributes, integer data, and the gradient to check with."""
+"""A tile-kernel problem from a problem line: shapes, attributes, integer data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from convgrad.functional import conv_backward, convolution
 from convgrad.geometry import Geometry
 from convgrad.problem import prove
 from convgrad.request import Operator, Request
@@ -16,16 +16,17 @@ from convgrad.rules.check import check
 from convgrad.status import ConvGradError
 
 from .conv_type import ConvDtype, find_dtype
-from .core_split import Block, flat_blocks
 from .errors import TilingError
-from .input_record import TConv3DBackpropInputTiling
-from .picture_input import draw_walk
-from .platform import PlatformInfo
 from .problem_input import Sextuple, Triple
-from .simulate import plan_input
-from .tiling_report import FieldReport
 
 PRODUCTS = ("cpu", "A2", "A3")
+
+
+class Gradient(Enum):
+    """Which gradient, and with it which kernel."""
+
+    INPUT = "input"
+    WEIGHT = "weight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class LineProblem:
     geometry: Geometry
     dtype: ConvDtype
     transposed: bool
-    wants_input: bool
+    gradient: Gradient
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -81,6 +82,16 @@ class LineProblem:
         d, h, w = (axis.slack for axis in self.geometry.axes)
         return d, h, w
 
+    @property
+    def pad_pairs(self) -> list[tuple[int, int]]:
+        """(low, high) of each axis."""
+        return [(axis.pad_low, axis.pad_high) for axis in self.geometry.axes]
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Strides, pads and dilations by name."""
+        return {"stride": self.stride, "padding": self.padding, "dilation": self.dilation}
+
     def integers(self, shape: tuple[int, ...], seed: int) -> NDArray[np.float32]:
         """Integers from -2 to 2: exact in every dtype, with sums that float32 holds exactly."""
         return np.random.default_rng(seed).integers(-2, 3, shape).astype(np.float32)
@@ -108,49 +119,5 @@ def problem_of(line: str) -> LineProblem:
     if problem.empty:
         raise TilingError("the tile kernels need tensors with elements", "tile.empty", shown)
     wants_input, wants_weight, _ = problem.wants
-    return LineProblem(shown, problem.geometry, find_dtype(request.input.dtype), request.transposed,
-                       request.transposed or wants_input or not wants_weight)  # fmt: skip
-
-
-def plan_line(
-    problem: LineProblem, cores: int
-) -> tuple[TConv3DBackpropInputTiling, tuple[FieldReport, ...], tuple[Block, ...]]:
-    """Tiling of Conv3DBackpropInput for a line, its report, and the blocks of every core."""
-    record, report = plan_input(
-        problem.output_shape, problem.weight_shape, input_shape=None if problem.transposed else problem.input_shape,
-        stride=problem.stride, padding=problem.padding, dilation=problem.dilation,
-        output_padding=problem.output_padding, dtype=problem.dtype, cores=cores, platform=PlatformInfo(),
-    )  # fmt: skip
-    return record, report, tuple(flat_blocks(record, cores))
-
-
-def walk_picture(line: str, cores: int, plane: int | None = None) -> str:
-    """The picture of a line's walk, as the text of an SVG file."""
-    problem = problem_of(line)
-    record, _, blocks = plan_line(problem, cores)
-    return draw_walk(record, blocks, cores, title=problem.line, plane=plane)
-
-
-def plain_input_gradient(problem: LineProblem, grad_output: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:
-    """The same result by the functional API: gradInput, or the forward pass of a transposed convolution."""
-    pads = [(axis.pad_low, axis.pad_high) for axis in problem.geometry.axes]
-    if problem.transposed:
-        return np.asarray(convolution(
-            grad_output, weight, stride=problem.stride, padding=pads, dilation=problem.dilation, transposed=True,
-            output_padding=problem.output_padding,
-        ))  # fmt: skip
-    blank = np.zeros(problem.input_shape, grad_output.dtype)
-    found = conv_backward(grad_output, blank, weight, stride=problem.stride, padding=pads, dilation=problem.dilation,
-                          output_mask=(True, False, False))  # fmt: skip
-    return np.asarray(found.input)
-
-
-def plain_weight_gradient(problem: LineProblem, input: NDArray[Any], grad_output: NDArray[Any]) -> NDArray[Any]:
-    """gradWeight by the functional API, in float32."""
-    pads = [(axis.pad_low, axis.pad_high) for axis in problem.geometry.axes]
-    blank = np.zeros(problem.weight_shape, np.float32)
-    found = conv_backward(
-        grad_output.astype(np.float32), input.astype(np.float32), blank, stride=problem.stride, padding=pads,
-        dilation=problem.dilation, output_mask=(False, True, False),
-    )  # fmt: skip
-    return np.asarray(found.weight)
+    gradient = Gradient.INPUT if request.transposed or wants_input or not wants_weight else Gradient.WEIGHT
+    return LineProblem(shown, problem.geometry, find_dtype(request.input.dtype), request.transposed, gradient)
