@@ -23,6 +23,7 @@ from convgrad.ascendc import (
     TilingError,
     TPosition,
     check_filter_record,
+    filter_blocks,
     half,
     simulate_filter,
     to_ndc1hwc0,
@@ -62,6 +63,21 @@ def test_forced_small_tiles_are_exact(chunk):
         t, block = forced_small_filter_tiles(run(problem)[0].tiling, seed)
         result, expected = run(problem, tiling=t.as_dict() if seed % 2 else t, basic_block=block, staged=seed % 4 < 2)
         assert np.array_equal(result.grad_weight, expected), (problem, t, block)
+
+
+def test_blocks_are_those_that_meet_the_input_in_even_runs():
+    """Batches, planes that meet the input, rows and channels are each shared out once, no core two blocks ahead."""
+    for seed in range(6500, 6560):
+        problem = random_problem(seed)
+        t, single = forced_small_filter_tiles(run(problem)[0].tiling, seed)
+        blocks = list(filter_blocks(t, single, problem.cores))
+        places = {(b.window_plane, b.batch, b.plane, b.m_start, b.cin_start, b.ho_start) for b in blocks}
+        met = [(kd, plane) for kd in range(t.dk) for plane in range(t.dout) if t.input_plane(plane, kd) is not None]
+        assert met == [(kd, plane) for kd in range(t.dk) for plane in t.planes_met(kd)]
+        whole = len(met) * t.batch * t.weight_cout * t.cin1 * 16 * t.window_area * t.ho * t.wo
+        assert len(places) == len(blocks) and sum(b.M * b.N * b.K for b in blocks) == whole
+        shares = np.bincount([block.core for block in blocks], minlength=1)
+        assert shares.max() - shares.min() <= 1 and len(shares) == max(1, min(len(blocks), problem.cores))
 
 
 def test_walk_order_nests_as_documented():

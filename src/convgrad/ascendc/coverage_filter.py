@@ -108,8 +108,7 @@ def summarise(
     t: TConv3DDwTiling, ledger: Ledger, reduction: Reduction, findings: Findings
 ) -> FilterCoverageReport:
     """Counts from both ledgers, and the findings that only show when everything is over."""
-    meets = [any(t.input_plane(plane, kd) is not None for plane in range(t.dout)) for kd in range(t.dk)]
-    due = np.repeat(np.array(meets), t.grad_weight_size // t.dk)
+    due = np.repeat([len(t.planes_met(kd)) > 0 for kd in range(t.dk)], t.grad_weight_size // t.dk)
     never, unzeroed = ledger.untouched & due, ledger.untouched & ~due & ~ledger.zeroed
     findings.elements("coverage.never_written", never, "elements that no tile is added to")
     text = "window planes that never meet the input have no tiles: zero them"

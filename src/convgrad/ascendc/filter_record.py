@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .tiling_record import I32, TilingRecord, rows_of_tile, tiling_field
+from .tiling_record import I32, TilingRecord, ceil_div, rows_of_tile, tiling_field
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,11 @@ class TConv3DDwTiling(TilingRecord):
         """
         din = plane * self.strideD - self.padFront + window_plane * self.dilationD
         return din if 0 <= din < self.di else None
+
+    def planes_met(self, window_plane: int) -> range:
+        """The gradOutput planes that a window plane shows a plane of the input: 0 <= din < di."""
+        reach = self.padFront - window_plane * self.dilationD
+        return range(max(0, ceil_div(reach, self.strideD)), min(self.dout, (self.di - 1 + reach) // self.strideD + 1))
 
     def cin_blocks(self, first_column: int, columns: int) -> int:
         """Blocks of input channels that some columns of N touch."""

@@ -36,15 +36,22 @@ def filter_search(sizes: TConv3DDwTiling, platform: PlatformInfo, cores: int) ->
     reasons = {
         "baseM": f"of {sizes.weight_cout} channels; the tile fills {fill:.0%} of L0C",
         "baseN": f"of {sizes.cin1G * sizes.window_area * sizes.c0} columns",
-        "baseK": "as many positions as L0A and L0B hold twice",
+        "baseK": f"as many positions as L0A and L0B hold twice: {record.baseK} of {sizes.ho * sizes.wo}",
         "stepKa": f"one load holds {record.stepKa * record.baseK} positions",
         "stepKb": f"one load holds {record.stepKb * record.baseK} positions, {record.bl1Bound} input elements",
         "al1Pbuffer": "loads overlap with products" if record.al1Pbuffer == 2 else "rescue: only single buffers fit L1",
         "bl1Pbuffer": "loads overlap with products" if record.bl1Pbuffer == 2 else "rescue: only single buffers fit L1",
         "bl1Bound": "input rows and channel blocks that one load touches at most",
-        "singleCoreCout": share, "singleCoreCin": share, "singleCoreHo": share,
+        "singleCoreCout": part_of(final.singleCoreCout, sizes.weight_cout, "channels"),
+        "singleCoreCin": part_of(final.singleCoreCin, sizes.cin1G * sizes.c0, "input channels"),
+        "singleCoreHo": f"{part_of(final.singleCoreHo, sizes.ho, 'rows')}; {share}",
     }  # fmt: skip
     return final, block, reasons
+
+
+def part_of(size: int, whole: int, what: str) -> str:
+    """How much of an axis one single shape takes, in words."""
+    return f"{size} of {whole} {what} (x {ceil_div(whole, size)})"
 
 
 def with_block(t: TConv3DDwTiling, block: FilterBasicBlock) -> TConv3DDwTiling:
@@ -115,7 +122,7 @@ def price_of_tiles(sizes: TConv3DDwTiling, t: TConv3DDwTiling) -> float:
 def choose_block(sizes: TConv3DDwTiling, t: TConv3DDwTiling, cores: int) -> tuple[FilterBasicBlock, str]:
     """How much of M, N and K one single shape takes: whole axes, split only as far as the cores need it."""
     per_cin = sizes.window_area * sizes.c0
-    whole = sizes.batch * sizes.dout * sizes.dk
+    whole = sizes.batch * sum(len(sizes.planes_met(kd)) for kd in range(sizes.dk))
     n_unit = t.baseN * per_cin // gcd(t.baseN, per_cin) // per_cin  # cin blocks whose columns are whole tiles
     best: tuple[float, int, FilterBasicBlock] | None = None
     for m_tiles in pieces_of(ceil_div(sizes.weight_cout, t.baseM), 8):
@@ -135,5 +142,5 @@ def choose_block(sizes: TConv3DDwTiling, t: TConv3DDwTiling, cores: int) -> tupl
                 if best is None or (price, blocks) < best[:2]:
                     best = price, blocks, FilterBasicBlock(single_m, single_n, rows * sizes.wo)
     assert best is not None
-    used = min(best[1], cores)
+    used = max(1, min(best[1], cores))
     return best[2], f"{best[1]} blocks in all, at most {ceil_div(best[1], used)} on one of {used} cores"

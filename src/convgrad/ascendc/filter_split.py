@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-import numpy as np
+from itertools import product
 
 from .core_split import flat_share
 from .errors import TilingError
@@ -64,24 +63,21 @@ def filter_pieces(t: TConv3DDwTiling, block: FilterBasicBlock) -> tuple[int, ...
 
 
 def filter_blocks(t: TConv3DDwTiling, block: FilterBasicBlock, cores: int) -> Iterator[FilterBlock]:
-    """Every block, core by core; those whose window plane looks outside the input are left out."""
-    pieces = filter_pieces(t, block)
-    total = int(np.prod(pieces))
-    for core in range(min(total, cores)):
-        for index in flat_share(total, cores, core):
-            made = make_filter_block(t, block, core, index, tuple(int(i) for i in np.unravel_index(index, pieces)))
-            if made is not None:
-                yield made
+    """Every block, core by core, in even runs; those whose window plane looks outside the input are none."""
+    every = product(*(range(count) for count in filter_pieces(t, block)))
+    places = [place for place in every if t.input_plane(place[4], place[0]) is not None]
+    for core in range(min(len(places), cores)):
+        for index in flat_share(len(places), cores, core):
+            yield make_filter_block(t, block, core, index, places[index])
 
 
 def make_filter_block(
     t: TConv3DDwTiling, block: FilterBasicBlock, core: int, index: int, pieces: tuple[int, ...]
-) -> FilterBlock | None:
-    """A block from its piece numbers; None when its window plane looks outside the input."""
+) -> FilterBlock:
+    """A block from its piece numbers."""
     kd, mi, ni, batch, plane, ki = pieces
     din = t.input_plane(plane, kd)
-    if din is None:
-        return None
+    assert din is not None
     single_cin = block.singleCoreN // t.window_area
     ho_start = ki * (block.singleCoreK // t.wo)
     m_start, cin_start = mi * block.singleCoreM, ni * single_cin

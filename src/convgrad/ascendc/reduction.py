@@ -71,7 +71,7 @@ class Reduction:
         for box in self.boxes:
             counts[box.window_plane, box.batch, box.plane, between(channels, box.channels),
                    between(columns, box.columns), between(rows, box.rows)] += 1  # fmt: skip
-        meets = np.array([[t.input_plane(plane, kd) is not None for plane in range(t.dout)] for kd in range(t.dk)])
+        meets = np.array([[plane in t.planes_met(kd) for plane in range(t.dout)] for kd in range(t.dk)])
         due = np.broadcast_to(meets[:, None, :, None, None, None], counts.shape)
         started = counts.any(axis=(1, 2, 5), keepdims=True)  # where no term came in at all, the elements tell it
         weights = (np.diff(channels)[:, None, None] // 16) * (np.diff(columns)[:, None] // 16) * np.diff(rows)
