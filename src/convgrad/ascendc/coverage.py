@@ -87,6 +87,7 @@ class Ledger:
 
     def __init__(self, size: int) -> None:
         self.core = self.epoch = 0
+        self.writers: set[int] = set()
         self.stores = np.zeros(size, np.uint32)
         self.adds = np.zeros(size, np.uint32)
         self.last_core = np.full(size, -1, np.int16)
@@ -117,6 +118,7 @@ class Ledger:
             self.two_cores[part] |= (earlier >= 0) & (earlier != self.core)
             self.overwritten[part] |= earlier >= 0
         (self.adds if atomic else self.stores)[part] += 1
+        self.writers.add(self.core)
         self.last_core[part] = self.core
         self.store_epoch[part] = self.epoch
         self.racing[part] |= (self.fill_epoch[part] == self.epoch) & (self.fill_core[part] != self.core)
@@ -142,7 +144,7 @@ class Ledger:
     @property
     def cores_used(self) -> int:
         """Cores that stored or added anything."""
-        return len(set(np.unique(self.last_core).tolist()) - {-1})
+        return len(self.writers)
 
 
 @dataclass(slots=True)
@@ -151,12 +153,13 @@ class Finding:
 
     rule: str
     text: str
-    core: int
+    core: int | None
     count: int = 1
 
     def __str__(self) -> str:
+        core = "" if self.core is None else f"core {self.core}: "
         often = f" ({self.count} times)" if self.count > 1 else ""
-        return f"{self.rule}: core {self.core}: {self.text}{often}"
+        return f"{self.rule}: {core}{self.text}{often}"
 
 
 class Findings:

@@ -124,7 +124,7 @@ def summarise(
         ("reduction.twice", counts.first_twice, counts.twice, "rows that are summed more than once"),
     ):
         if first:
-            findings.by_rule[rule] = Finding(rule, f"{words}; {number} terms of {counts.terms}, first {first}", 0)
+            findings.by_rule[rule] = Finding(rule, f"{words}; {number} terms of {counts.terms}, first {first}", None)
     return FilterCoverageReport(
         elements=ledger.stores.size,
         summed=int(np.count_nonzero(~ledger.untouched)),

@@ -34,9 +34,9 @@ def filter_search(sizes: TConv3DDwTiling, platform: PlatformInfo, cores: int) ->
     final = with_block(record, block)
     fill = record.baseM * record.baseN * 4 / platform.l0CSize
     reasons = {
-        "baseM": f"of {sizes.weight_cout} channels; the tile fills {fill:.0%} of L0C",
-        "baseN": f"of {sizes.cin1G * sizes.window_area * sizes.c0} columns",
-        "baseK": f"as many positions as L0A and L0B hold twice: {record.baseK} of {sizes.ho * sizes.wo}",
+        "baseM": f"{record.baseM} of {sizes.weight_cout} channels; the tile fills {fill:.0%} of L0C",
+        "baseN": f"{record.baseN} of {sizes.cin1G * sizes.window_area * sizes.c0} columns",
+        "baseK": reason_of_base_k(sizes, record.baseK),
         "stepKa": f"one load holds {record.stepKa * record.baseK} positions",
         "stepKb": f"one load holds {record.stepKb * record.baseK} positions, {record.bl1Bound} input elements",
         "al1Pbuffer": "loads overlap with products" if record.al1Pbuffer == 2 else "rescue: only single buffers fit L1",
@@ -47,6 +47,14 @@ def filter_search(sizes: TConv3DDwTiling, platform: PlatformInfo, cores: int) ->
         "singleCoreHo": f"{part_of(final.singleCoreHo, sizes.ho, 'rows')}; {share}",
     }  # fmt: skip
     return final, block, reasons
+
+
+def reason_of_base_k(sizes: TConv3DDwTiling, base_k: int) -> str:
+    """Why a product takes so many positions."""
+    positions = sizes.ho * sizes.wo
+    if base_k >= positions:
+        return f"all {positions} positions of a plane, in whole fractals"
+    return f"as many of {positions} positions as L0A and L0B hold twice and whose loads fit L1"
 
 
 def part_of(size: int, whole: int, what: str) -> str:

@@ -121,8 +121,8 @@ def draw_walks(canvas: Canvas, t: TConv3DDwTiling, parts: Sequence[FilterBlock],
         name = f"core {block.core}: n{block.batch} d{block.plane}, rows {rows.start}\u2013{rows.stop - 1}"
         if height / len(parts) >= 13 and width >= 26:
             draw_order(canvas, path, by_index[block.index].before)
-        if height / len(parts) >= 13 and width >= 2 * (6.1 * len(name) + 20):
-            canvas.rect(left + 5, path[0][1] - 7, 6.1 * len(name) + 4, 14, "#ffffffd8", radius=3)
+        if height / len(parts) >= 13 and width >= 2 * (5.6 * len(name) + 20):
+            canvas.rect(left + 5, path[0][1] - 7, 5.6 * len(name) + 8, 14, "#ffffffd8", radius=3)
             canvas.text(left + 8, path[0][1] + 4, name, "small")
         canvas.rect(left, boxes[0][1], block.N / t.c0 * sheet.across, block.M * sheet.down, "none", INK, 1.6)
 
