@@ -208,6 +208,10 @@ bool channels_apart(const cg_problem& p, int contraction) {
     const cg_tensor& from = contraction == TO_FINE ? p.coarse_operand : p.fine_operand;
     return p.groups >= 8 && from.stride[4] != 1;
 }
+bool few_pixels(const cg_problem& p, int contraction) {
+    return contraction == TO_WEIGHT && !uses_double(p, contraction) && columns_fit(p);
+}
+bool several_channels(const cg_problem& p, int) { return p.coarse_channels >= 4 && p.groups <= 4; }
 bool small_planes(const cg_problem& p, int contraction) {
     const cg_tensor& from = contraction == TO_FINE ? p.coarse_operand : p.fine_operand;
     return from.stride[4] == 1 && result_of(p, contraction).stride[4] == 1 &&
@@ -223,6 +227,8 @@ const PathRow path_table[PATHS] = {
     {"depthwise channels", "one channel per group, channels side by side in memory", depthwise_channels,
      channels_apart},
     {"depthwise rows", "one channel per group", depthwise, always},
+    {"gemm columns", "weight gradients summed over at most 256 pixels: the cells under every tap in rows", few_pixels,
+     several_channels},
     {"gemm images", "data gradients of small planes: images side by side, so that taps on padding are left out",
      single_precision_gather, small_planes},
     {"gemm direct", "data gradients whose few channels or narrow halo let the matrix product read the tile itself",

@@ -152,12 +152,23 @@ struct WeightPlan {
     index_t partials;
     index_t span[3], slots[3];
     index_t tile_channel, tile_channels, block_pixels;
+    bool by_tap;                                 // rows go tap by tap, each with the pixels that meet no padding
     index_t panels, panel_block;                 // coarse panels of a group; panels packed at a time
     index_t channel_split, panel_split;          // task grid over fine channels and coarse panels
     index_t channels_per_task, panels_per_task;
     size_t task_bytes, shared_bytes;
 };
 void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan);
+
+// The weight contraction of few pixels: the cells under every tap in rows, see kernels_columns.h.
+enum { MOST_COLUMN_PIXELS = 256, COLUMN_LINE = 512 };
+struct ColumnPlan {
+    index_t pixels, taps, plane_floats, row_floats;
+    index_t channels_at_once, channels_per_task;  // fine channels whose columns are held, laid out by one task
+    size_t task_bytes, shared_bytes;
+};
+bool columns_fit(const cg_problem& p);
+void plan_columns(const cg_problem& p, ColumnPlan* plan);
 
 // ---- depthwise ------------------------------------------------------------------------------------------------
 
@@ -191,8 +202,8 @@ void plan_depthwise_weight(const cg_problem& p, DepthwiseWeightPlan* plan);
 // ---- paths -----------------------------------------------------------------------------------------------------
 
 enum Contraction { TO_FINE, TO_COARSE, TO_WEIGHT, BIAS };
-enum Path { PATH_CHOOSE, PATH_PLAIN, PATH_DEPTHWISE_CHANNELS, PATH_DEPTHWISE_ROWS, PATH_GEMM_IMAGES,
-            PATH_GEMM_DIRECT, PATH_GEMM_PACKED, PATHS };
+enum Path { PATH_CHOOSE, PATH_PLAIN, PATH_DEPTHWISE_CHANNELS, PATH_DEPTHWISE_ROWS, PATH_GEMM_COLUMNS,
+            PATH_GEMM_IMAGES, PATH_GEMM_DIRECT, PATH_GEMM_PACKED, PATHS };
 struct PathRow {
     const char* name;
     const char* condition;

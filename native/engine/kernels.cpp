@@ -16,6 +16,7 @@ namespace {
 #include "kernels_tile.h"
 #include "kernels_gather.h"
 #include "kernels_weight.h"
+#include "kernels_columns.h"
 #include "kernels_plain.h"
 #include "kernels_depthwise.h"
 #include "kernels_channels.h"
@@ -67,6 +68,7 @@ static int run(const cg_problem& p, int contraction, int path, int threads) {
                                               : run_channel_gather(p, contraction == TO_FINE, threads);
         else if (contraction != TO_WEIGHT) status = run_gather(p, contraction == TO_FINE, path, threads);
         else if (path == PATH_DEPTHWISE_ROWS) status = run_depthwise_weight(p, threads);
+        else if (path == PATH_GEMM_COLUMNS) status = run_columns(p, threads);
         else status = run_weight(p, threads);
     }
     return status == STATUS_REDO_PLAIN ? run_plain(p, contraction, threads) : status;
@@ -88,6 +90,11 @@ static size_t workspace(const cg_problem& p, int contraction, int path, int thre
     if (contraction == TO_WEIGHT && path == PATH_DEPTHWISE_ROWS) {
         DepthwiseWeightPlan plan;
         plan_depthwise_weight(p, &plan);
+        return plan.shared_bytes + size_t(threads) * plan.task_bytes;
+    }
+    if (path == PATH_GEMM_COLUMNS) {
+        ColumnPlan plan;
+        plan_columns(p, &plan);
         return plan.shared_bytes + size_t(threads) * plan.task_bytes;
     }
     if (contraction == TO_WEIGHT) {

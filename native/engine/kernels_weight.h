@@ -4,19 +4,28 @@
 // three-channel stems are nothing special. Coarse values are packed to [pixel][c].
 #pragma once
 
-template <int MR, int NV>
-static void weight_kernel(index_t pixels, const float* __restrict tile, const int* __restrict row,
-                          const int* __restrict pixel, const float* __restrict coarse, float* __restrict C) {
+// A pixel: its cell in the tile of the tap at offset 0, and its number among the packed coarse values.
+struct Pixel {
+    int cell, number;
+};
+
+// MR rows of the result, c_row floats apart, each with its own first cell. All pixels, or only those listed.
+template <int MR, int NV, bool LISTED>
+static void weight_kernel(index_t pixels, const float* __restrict tile, const int* __restrict row, index_t next_row,
+                          const Pixel* __restrict pixel, const float* __restrict coarse, float* __restrict C,
+                          index_t c_row) {
     vf c[MR][NV];
     const float* x[MR];
     UNROLL for (int i = 0; i < MR; ++i) {
-        x[i] = tile + row[i];
+        x[i] = tile + row[i * next_row];
         UNROLL for (int j = 0; j < NV; ++j) c[i][j] = vf{};
+        UNROLL for (int j = 0; j < NV * LANES; j += 16) __builtin_prefetch(C + i * c_row + j, 1);
     }
     for (index_t k = 0; k < pixels; ++k) {
-        const index_t at = pixel[k];
+        const index_t at = pixel[k].cell;
+        const float* from = coarse + (LISTED ? index_t(pixel[k].number) : k) * (NV * LANES);
         vf y[NV];
-        UNROLL for (int j = 0; j < NV; ++j) y[j] = load(coarse + (k * NV + j) * LANES);
+        UNROLL for (int j = 0; j < NV; ++j) y[j] = load(from + j * LANES);
         UNROLL for (int i = 0; i < MR; ++i) {
             const vf a = broadcast(x[i][at]);
             UNROLL for (int j = 0; j < NV; ++j) c[i][j] = fma(a, y[j], c[i][j]);
@@ -24,16 +33,16 @@ static void weight_kernel(index_t pixels, const float* __restrict tile, const in
     }
     UNROLL for (int i = 0; i < MR; ++i)
         UNROLL for (int j = 0; j < NV; ++j) {
-            float* p = C + (i * NV + j) * LANES;
+            float* p = C + i * c_row + j * LANES;
             store(p, load(p) + c[i][j]);
         }
 }
 
-typedef void (*WeightKernel)(index_t, const float*, const int*, const int*, const float*, float*);
+typedef void (*WeightKernel)(index_t, const float*, const int*, index_t, const Pixel*, const float*, float*, index_t);
 
-static WeightKernel weight_kernel_for(index_t rows, int vectors) {
+template <bool LISTED> static WeightKernel weight_kernel_for(index_t rows, int vectors) {
 #define KERNEL(MR, NV) \
-    if (rows == MR && vectors == NV) return weight_kernel<MR, NV>;
+    if (rows == MR && vectors == NV) return weight_kernel<MR, NV, LISTED>;
     KERNEL(1, 1) KERNEL(2, 1) KERNEL(3, 1) KERNEL(4, 1) KERNEL(5, 1) KERNEL(6, 1) KERNEL(7, 1) KERNEL(8, 1)
     KERNEL(1, 2) KERNEL(2, 2) KERNEL(3, 2) KERNEL(4, 2) KERNEL(5, 2) KERNEL(6, 2)
 #undef KERNEL
@@ -79,7 +88,7 @@ struct WeightRun {
     index_t taps, panel;
     float* partial_sums = nullptr;
     int coarse_broken = 0, padding_met = 0;
-    WeightKernel kernel[9] = {};
+    WeightKernel kernel[2][9] = {};  // by whether pixels are listed, by rows
 };
 
 static INLINE void tap_group(const WeightRun& run, index_t number, AxisTaps taps[3]) {
@@ -99,6 +108,31 @@ static index_t taps_before(const WeightRun& run, index_t number) {
     return before;
 }
 
+// to[c*to_row + r] = from[r*panel + c]
+static void turn_panel(const float* from, index_t panel, index_t rows, float* to, index_t to_row) {
+    index_t r = 0;
+    if (panel % 8 == 0)
+        for (; r + 8 <= rows; r += 8)
+            for (index_t c = 0; c < panel; c += 8) {
+                v8 v[8];
+                UNROLL for (int k = 0; k < 8; ++k) v[k] = load8(from + (r + k) * panel + c);
+                transpose8(v);
+                UNROLL for (int k = 0; k < 8; ++k) store8(to + (c + k) * to_row + r, v[k]);
+            }
+    for (; r < rows; ++r)
+        for (index_t c = 0; c < panel; ++c) to[c * to_row + r] = from[r * panel + c];
+}
+
+// Whether the taps of a window follow each other in memory; the stride of a single tap means nothing.
+static bool dense_window(const cg_problem& p) {
+    index_t next = 1;
+    for (int a = 2; a >= 0; --a) {
+        if (p.window[a] > 1 && p.to_weight.stride[a + 2] != next) return false;
+        next *= p.window[a];
+    }
+    return true;
+}
+
 // Rows (f, tap) x one panel of coarse channels, written to the weight tensor.
 static void write_weights(const WeightRun& run, index_t group, const AxisTaps taps[3], index_t fine,
                           index_t channels, index_t panel_number, const float* sums) {
@@ -109,19 +143,18 @@ static void write_weights(const WeightRun& run, index_t group, const AxisTaps ta
     const index_t count = tap_count(taps);
     const index_t base = (group * run.p.coarse_channels + first) * st[0] + fine * st[1];
     // A dense window is one run of taps; several fine channels too when they follow each other.
-    const bool dense = st[4] == 1 && st[3] == taps[2].count && st[2] == taps[1].count * taps[2].count &&
-                       count == run.taps;
+    const bool dense = count == run.taps && dense_window(run.p);
     const index_t run_channels = dense && st[1] == count ? channels : 1;
-    float line[32 * 64];
+    enum { LINE = 256 };
+    float line[32 * LINE];
     for (index_t f = 0; f < channels; f += run_channels) {
         const index_t rows = run_channels * count;
-        for (index_t begin = 0; begin < rows; begin += 64) {
-            const index_t length = least(64, rows - begin);
+        for (index_t begin = 0; begin < rows; begin += LINE) {
+            const index_t length = least(LINE, rows - begin);
             const float* from = sums + (f * count + begin) * run.panel;
             if (dense) {
-                for (index_t r = 0; r < length; ++r)
-                    for (index_t c = 0; c < have; ++c) line[c * 64 + r] = from[r * run.panel + c];
-                t.rows(t, base + f * st[1] + begin, have, st[0], length, 1, line, 64);
+                turn_panel(from, run.panel, length, line, LINE);
+                t.rows(t, base + f * st[1] + begin, have, st[0], length, 1, line, LINE);
             } else {
                 for (index_t r = 0; r < length; ++r) {
                     const index_t tap = begin + r;
@@ -134,6 +167,44 @@ static void write_weights(const WeightRun& run, index_t group, const AxisTaps ta
             }
         }
     }
+}
+
+static index_t list_pixels(const Box& box, const Tile& t, Pixel* pixel) {
+    int count = 0;
+    for (index_t n = 0; n < box.end[0] - box.begin[0]; ++n)
+        for (index_t d = 0; d < box.end[1] - box.begin[1]; ++d)
+            for (index_t r = 0; r < box.end[2] - box.begin[2]; ++r)
+                for (index_t c = 0; c < box.end[3] - box.begin[3]; ++c, ++count)
+                    pixel[count] = Pixel{int(n * t.unit + d * t.plane + r * t.pitch + c), count};
+    return count;
+}
+
+// For every tap the pixels from which it meets the source: pixel o reads source cell stride*o + offset.
+static index_t list_by_tap(const WeightRun& run, const Box& box, const Tile& t, const AxisTaps taps[3], Pixel* pixel,
+                           int* listed) {
+    index_t size[4], pixels = 1, tap = 0;
+    for (int a = 0; a < 4; ++a) pixels *= size[a] = box.end[a] - box.begin[a];
+    for (index_t z = 0; z < taps[0].count; ++z)
+        for (index_t y = 0; y < taps[1].count; ++y)
+            for (index_t x = 0; x < taps[2].count; ++x, ++tap) {
+                const index_t at[3] = {z, y, x};
+                index_t from[3], to[3];  // pixels of the block
+                for (int a = 0; a < 3; ++a) {
+                    const index_t stride = run.p.stride[a];
+                    const index_t first = stride * box.begin[a + 1] + taps[a].first_offset + at[a] * taps[a].offset_step;
+                    from[a] = first >= 0 ? 0 : least(size[a + 1], ceil_div(-first, stride));
+                    to[a] = run.p.fine[a] <= first ? 0 : least(size[a + 1], ceil_div(run.p.fine[a] - first, stride));
+                }
+                Pixel* to_list = pixel + tap * pixels;
+                for (index_t n = 0; n < size[0]; ++n)
+                    for (index_t d = from[0]; d < to[0]; ++d)
+                        for (index_t r = from[1]; r < to[1]; ++r)
+                            for (index_t c = from[2]; c < to[2]; ++c)
+                                *to_list++ = Pixel{int(n * t.unit + d * t.plane + r * t.pitch + c),
+                                                   int(((n * size[1] + d) * size[2] + r) * size[3] + c)};
+                listed[tap] = int(to_list - (pixel + tap * pixels));
+            }
+    return pixels;
 }
 
 static void weight_task(WeightRun& run, index_t partial, index_t group, index_t tap_group_number, index_t channel_part,
@@ -151,7 +222,8 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
     Scratch take{scratch};
     float* tile = take.take<float>(plan.tile_channels * plan.tile_channel + 64);
     float* coarse = take.take<float>(plan.panel_block * run.panel * plan.block_pixels);
-    int* pixel = take.take<int>(plan.block_pixels);
+    Pixel* pixel = (Pixel*)take.take<int>(2 * plan.block_pixels * (plan.by_tap ? plan.most_taps : 1));
+    int* listed = take.take<int>(plan.most_taps);
     int* row = take.take<int>(plan.tile_channels * plan.most_taps);
 
     // Sums of this task: [panel][(f, tap)][c], in shared memory when several runs of pixels are added later.
@@ -177,12 +249,8 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
         Tile t;
         shape_tile(box, plan.span, plan.slots, false, &t);
         for (int a = 0; a < 3; ++a) t.axis[a] = tile_axis(taps[a], p.stride[a]);
-        index_t pixels = 0;
-        for (index_t n = 0; n < box.end[0] - box.begin[0]; ++n)
-            for (index_t d = 0; d < box.end[1] - box.begin[1]; ++d)
-                for (index_t r = 0; r < box.end[2] - box.begin[2]; ++r)
-                    for (index_t c = 0; c < box.end[3] - box.begin[3]; ++c)
-                        pixel[pixels++] = int(n * t.unit + d * t.plane + r * t.pitch + c);
+        const index_t pixels = plan.by_tap ? list_by_tap(run, box, t, taps, pixel, listed)
+                                           : list_pixels(box, t, pixel);
         const bool one_tile = last_channel - first_channel <= plan.tile_channels;
         for (index_t panel = first_panel; panel < last_panel; panel += plan.panel_block) {
             const index_t panel_end = least(last_panel, panel + plan.panel_block);
@@ -196,14 +264,19 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
                 tap_offsets(t, taps, row);
                 for (index_t c = 1; c < channels; ++c)
                     for (index_t i = 0; i < count; ++i) row[c * count + i] = row[i] + int(c * t.channel);
-                const index_t rows = channels * count;
+                // Rows of the result: (f, tap) in order, or channel after channel of one tap with the pixels it meets.
+                const index_t sets = plan.by_tap ? count : 1, next_row = sets;
+                const index_t rows = channels * count / sets;
                 for (index_t q = panel; q < panel_end; ++q)
-                    for (index_t r = 0; r < rows; r += plan.panel_rows) {
-                        const index_t height = least(plan.panel_rows, rows - r);
-                        run.kernel[height](pixels, tile, row + r, pixel, coarse + (q - panel) * run.panel * pixels,
-                                           sums + (q - first_panel) * sums_panel +
-                                               ((f - first_channel) * count + r) * run.panel);
-                    }
+                    for (index_t r = 0; r < rows; r += plan.panel_rows)
+                        for (index_t s = 0; s < sets; ++s) {
+                            const index_t height = least(plan.panel_rows, rows - r), first = r * next_row + s;
+                            run.kernel[plan.by_tap][height](
+                                plan.by_tap ? listed[s] : pixels, tile, row + first, next_row, pixel + s * pixels,
+                                coarse + (q - panel) * run.panel * pixels,
+                                sums + (q - first_panel) * sums_panel + ((f - first_channel) * count + first) * run.panel,
+                                next_row * run.panel);
+                        }
             }
         }
     }
@@ -241,7 +314,10 @@ static int run_weight(const cg_problem& p, int threads) {
     plan_weight(p, LANES, threads, &plan);
     WeightRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight),
                   p.window[0] * p.window[1] * p.window[2], index_t(plan.panel_vectors) * LANES};
-    for (int rows = 1; rows <= 8; ++rows) run.kernel[rows] = weight_kernel_for(rows, plan.panel_vectors);
+    for (int rows = 1; rows <= 8; ++rows) {
+        run.kernel[0][rows] = weight_kernel_for<false>(rows, plan.panel_vectors);
+        run.kernel[1][rows] = weight_kernel_for<true>(rows, plan.panel_vectors);
+    }
     if (plan.partials > 1) {
         run.partial_sums = (float*)shared_scratch(plan.shared_bytes);
         if (run.partial_sums == nullptr) return CG_OUT_OF_MEMORY;

@@ -504,6 +504,24 @@ bool images_beat_packing(const cg_problem& p, bool to_fine) {
     return double(b.count[0]) * (met * rows + 40 * tile * double(b.per[0])) < otherwise;
 }
 
+// Tap by tap, rows of a register tile are channels: the last of them may be incomplete, but padding is left out.
+static bool worth_listing(const cg_problem& p, const AxisTaps taps[3], index_t panel_rows) {
+    double met = 1;
+    for (int a = 0; a < 3; ++a) {
+        index_t pixels = 0;
+        if (p.window[a] > 32) return false;
+        for (index_t k = 0; k < p.window[a]; ++k) {
+            const index_t first = taps[a].first_offset + k * taps[a].offset_step;
+            const index_t from = first >= 0 ? 0 : least(p.coarse[a], ceil_div(-first, p.stride[a]));
+            const index_t to = p.fine[a] <= first ? 0 : least(p.coarse[a], ceil_div(p.fine[a] - first, p.stride[a]));
+            pixels += most(0, to - from);
+        }
+        met *= double(pixels) / double(p.window[a] * most(1, p.coarse[a]));
+    }
+    const double filled = double(p.fine_channels) / double(round_up(p.fine_channels, panel_rows));
+    return met < 0.97 * filled;
+}
+
 void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) {
     ClassSet set;
     set.count = 1;
@@ -540,6 +558,9 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     plan->panels = ceil_div(c, panel);
     plan->tile_channel = tile_floats(plan->blocks, spread);
     plan->tile_channels = clamp(tile_limit / most(1, plan->tile_channel), 1, f);
+    plan->by_tap = worth_listing(p, plan->taps, plan->panel_rows) && plan->most_taps <= 32;
+    if (plan->by_tap && plan->tile_channels < f)
+        plan->tile_channels = most(plan->panel_rows, plan->tile_channels / plan->panel_rows * plan->panel_rows);
     plan->block_pixels = plan->blocks.per[0] * plan->blocks.per[1] * plan->blocks.per[2] * plan->blocks.per[3];
     plan->channel_split = plan->panel_split = 1;
     const index_t wanted = (plan->partials > 1 ? 2 : 4) * index_t(threads);
@@ -560,13 +581,45 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     plan->panel_split = ceil_div(plan->panels, plan->panels_per_task);
     plan->panel_block = clamp(65536 / most(1, plan->block_pixels * panel), 1, plan->panels_per_task);
     plan->task_bytes = floats(plan->tile_channels * plan->tile_channel + 64) +
-                       floats(plan->panel_block * panel * plan->block_pixels) + floats(plan->block_pixels) +
+                       floats(plan->panel_block * panel * plan->block_pixels) +
+                       floats(2 * plan->block_pixels * (plan->by_tap ? plan->most_taps : 1)) + floats(plan->most_taps) +
                        floats(plan->tile_channels * plan->most_taps) +
                        (plan->partials > 1 ? 0 : floats(plan->channels_per_task * plan->most_taps *
                                                         plan->panels_per_task * panel)) +
                        floats(plan->most_taps * 2 + 64);
     plan->shared_bytes = plan->partials > 1
         ? floats(plan->partials * p.groups * plan->panels * panel * f * taps) : 0;
+}
+
+bool columns_fit(const cg_problem& p) {
+    double pixels = double(p.batch), cells = double(p.batch), taps = 1;
+    for (int a = 0; a < 3; ++a) {
+        pixels *= double(p.coarse[a]);
+        cells *= double(p.fine[a]);
+        taps *= double(p.window[a]);
+    }
+    return pixels <= MOST_COLUMN_PIXELS && cells <= double(TILE_FLOATS) && taps * pixels <= double(TILE_FLOATS) &&
+           (double(p.coarse_channels) + 6) * pixels <= double(SHARED_FLOATS / 2);
+}
+
+void plan_columns(const cg_problem& p, ColumnPlan* plan) {
+    index_t cells = p.batch;
+    plan->pixels = p.batch;
+    plan->taps = 1;
+    for (int a = 0; a < 3; ++a) {
+        plan->pixels *= p.coarse[a];
+        cells *= p.fine[a];
+        plan->taps *= p.window[a];
+    }
+    plan->plane_floats = cells;
+    plan->row_floats = round_up(p.coarse_channels * plan->pixels, 32);
+    // Columns are walked once per six rows of results: they should stay in L2.
+    const index_t room = most(TILE_FLOATS * 3 / 2, plan->taps * plan->pixels) / (plan->taps * plan->pixels);
+    plan->channels_at_once = even_part(p.fine_channels, room, 16);
+    plan->channels_per_task = even_part(plan->channels_at_once, 64, 16);
+    const index_t panels = round_up(plan->channels_at_once * plan->taps, 32);
+    plan->task_bytes = floats(plan->taps * plan->pixels) + floats(cells + 8) + floats(6 * COLUMN_LINE);
+    plan->shared_bytes = floats(plan->row_floats) + floats(panels * plan->pixels);
 }
 
 void plan_depthwise_weight(const cg_problem& p, DepthwiseWeightPlan* plan) {
