@@ -30,6 +30,7 @@ from convgrad.ascendc import (
 )
 from convgrad.ascendc.filter_checks import MUST_BE_POSITIVE, l1_bytes
 from convgrad.ascendc.filter_walk import filter_shape, filter_tiles_in_order
+from convgrad.ascendc.record_checks import POSITIVE_IN_BOTH
 from convgrad.ascendc.simulate_filter import filter_types
 from tile_problems import TileProblem, forced_small_filter_tiles, plain_grad_weight, random_problem
 
@@ -322,7 +323,7 @@ def test_refusals_have_reasons():
     assert tiling.GetTiling(Conv3DBackpropFilterTilingData()) == -1 and "both" in tiling.reason
 
 
-@pytest.mark.parametrize("name", MUST_BE_POSITIVE)
+@pytest.mark.parametrize("name", [*POSITIVE_IN_BOTH, *MUST_BE_POSITIVE])
 def test_fields_that_must_be_positive(name):
     """Init raises for each field that must be above 0, and names it."""
     with pytest.raises(TilingError, match=f"{name} must be above 0, got {name} 0"):

@@ -24,6 +24,7 @@ from convgrad.ascendc import (
     simulate,
 )
 from convgrad.ascendc.input_checks import MUST_BE_POSITIVE, a1_bytes, b1_bytes, l1_bytes
+from convgrad.ascendc.record_checks import POSITIVE_IN_BOTH
 from convgrad.ascendc.simulate import input_types
 from convgrad.ascendc.walk import single_shape, tiles_in_order
 from tile_problems import random_problem
@@ -278,7 +279,7 @@ def test_a_record_needs_exactly_its_fields():
     kernel.Init(good)
 
 
-@pytest.mark.parametrize("name", MUST_BE_POSITIVE)
+@pytest.mark.parametrize("name", [*POSITIVE_IN_BOTH, *MUST_BE_POSITIVE])
 def test_fields_that_must_be_positive(name):
     """Init raises for each field the debug build asserts to be above 0, and names it."""
     with pytest.raises(TilingError, match=f"{name} must be above 0, got {name} 0"):

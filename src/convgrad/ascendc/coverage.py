@@ -141,11 +141,6 @@ class Ledger:
         """Elements that no tile was stored or added to."""
         return np.asarray((self.stores == 0) & (self.adds == 0))
 
-    @property
-    def cores_used(self) -> int:
-        """Cores that stored or added anything."""
-        return len(self.writers)
-
 
 @dataclass(slots=True)
 class Finding:
@@ -196,9 +191,41 @@ class Findings:
         text = "elements that one core zeroes while another stores them: all cores must meet (yield) in between"
         self.elements("coverage.race", ledger.racing, text)
 
+    def counts(self, never_written: NDArray[np.bool_]) -> dict[str, Any]:
+        """The fields of `KernelReport`."""
+        ledger = self.ledger
+        return {
+            "elements": ledger.stores.size, "only_zeroed": int(np.count_nonzero(ledger.untouched & ledger.zeroed)),
+            "never_written": int(np.count_nonzero(never_written)),
+            "written_by_two_cores": int(np.count_nonzero(ledger.two_cores)), "out_of_range": self.out_of_range,
+            "cores_used": len(ledger.writers), "findings": self.in_order(),
+        }  # fmt: skip
+
     def in_order(self) -> tuple[Finding, ...]:
         """Refusals first: what they name is usually the cause of what the ledger shows."""
         return tuple(sorted(self.by_rule.values(), key=lambda one: one.rule.startswith(("coverage.", "reduction."))))
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReport:
+    """What the checkers of both kernels count, and the mistakes they found."""
+
+    elements: int
+    only_zeroed: int
+    never_written: int
+    written_by_two_cores: int
+    out_of_range: int
+    cores_used: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """True when nothing was found."""
+        return not self.findings
+
+    def lines(self, head: str) -> str:
+        """The report as text: its figures, then what was found, or that nothing was."""
+        return "\n".join([head, *(f"  {finding}" for finding in self.findings)] if self.findings else [head, "  ok"])
 
 
 def dry_tensor(size: int, storage: np.dtype[Any], name: str, watcher: Ledger | None = None) -> GlobalTensor:
@@ -206,7 +233,3 @@ def dry_tensor(size: int, storage: np.dtype[Any], name: str, watcher: Ledger | N
     data: NDArray[Any] = np.zeros(size, storage)
     return GlobalTensor(GlobalMemory(data, name, watcher))
 
-
-def lines_of(head: str, findings: Sequence[Finding]) -> str:
-    """A report as text: its figures, then what was found, or that nothing was."""
-    return "\n".join([head, *(f"  {finding}" for finding in findings)] if findings else [head, "  ok"])

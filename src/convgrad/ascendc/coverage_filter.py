@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from convgrad import layouts
 
 from .conv_type import ConvDtype, half
-from .coverage import AnyCore, Finding, Findings, Ledger, Steps, dry_tensor, lines_of, run_on_cores
+from .coverage import AnyCore, Finding, Findings, KernelReport, Ledger, Steps, dry_tensor, run_on_cores
 from .filter_checks import check_filter_record
 from .filter_record import TConv3DDwTiling
 from .global_tensor import GlobalTensor
@@ -34,29 +34,17 @@ FilterAuthorKernel = Callable[[FilterCore], Steps | None]
 
 
 @dataclass(frozen=True, slots=True)
-class FilterCoverageReport:
+class FilterCoverageReport(KernelReport):
     """What a kernel does to gradWeight, element by element and term by term, and the mistakes it was seen to make.
 
     A term is one gradOutput row summed into 16 channels x 16 columns; each must come in once.
     """
 
-    elements: int
     summed: int
-    only_zeroed: int
-    never_written: int
     overwritten: int
-    written_by_two_cores: int
-    out_of_range: int
     terms: int
     terms_missing: int
     terms_twice: int
-    cores_used: int
-    findings: tuple[Finding, ...] = field(default=())
-
-    @property
-    def ok(self) -> bool:
-        """True when nothing was found."""
-        return not self.findings
 
     def __str__(self) -> str:
         head = (
@@ -65,7 +53,7 @@ class FilterCoverageReport:
             f"{self.out_of_range} out of range\n{self.terms} terms: {self.terms_missing} missing, {self.terms_twice} "
             f"more than once; {self.cores_used} cores"
         )
-        return lines_of(head, self.findings)
+        return self.lines(head)
 
 
 def check_filter_kernel(
@@ -126,18 +114,12 @@ def summarise(
         if first:
             findings.by_rule[rule] = Finding(rule, f"{words}; {number} terms of {counts.terms}, first {first}", None)
     return FilterCoverageReport(
-        elements=ledger.stores.size,
+        **findings.counts(never | unzeroed),
         summed=int(np.count_nonzero(~ledger.untouched)),
-        only_zeroed=int(np.count_nonzero(ledger.untouched & ledger.zeroed)),
-        never_written=int(np.count_nonzero(never | unzeroed)),
         overwritten=int(np.count_nonzero(ledger.overwritten)),
-        written_by_two_cores=int(np.count_nonzero(ledger.two_cores)),
-        out_of_range=findings.out_of_range,
         terms=counts.terms,
         terms_missing=counts.missing,
         terms_twice=counts.twice,
-        cores_used=ledger.cores_used,
-        findings=findings.in_order(),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from convgrad import layouts
 
 from .conv_type import ConvDtype, half
-from .coverage import AnyCore, Finding, Findings, Ledger, Steps, dry_tensor, lines_of, run_on_cores
+from .coverage import AnyCore, Findings, KernelReport, Ledger, Steps, dry_tensor, run_on_cores
 from .global_tensor import GlobalTensor
 from .input_checks import check_record
 from .input_record import TConv3DBackpropInputTiling
@@ -33,23 +33,11 @@ AuthorKernel = Callable[[Core], Steps | None]
 
 
 @dataclass(frozen=True, slots=True)
-class CoverageReport:
+class CoverageReport(KernelReport):
     """What a kernel does to gradInput, element by element, and the mistakes it was seen to make."""
 
-    elements: int
     written_once: int
-    never_written: int
-    only_zeroed: int
     written_twice: int
-    written_by_two_cores: int
-    out_of_range: int
-    cores_used: int
-    findings: tuple[Finding, ...] = field(default=())
-
-    @property
-    def ok(self) -> bool:
-        """True when nothing was found."""
-        return not self.findings
 
     def __str__(self) -> str:
         head = (
@@ -57,7 +45,7 @@ class CoverageReport:
             f"{self.never_written} never written, {self.written_twice} written twice, "
             f"{self.written_by_two_cores} by two cores, {self.out_of_range} out of range; {self.cores_used} cores"
         )
-        return lines_of(head, self.findings)
+        return self.lines(head)
 
 
 def check_kernel(
@@ -106,15 +94,9 @@ def summarise(t: TConv3DBackpropInputTiling, ledger: Ledger, findings: Findings)
     )
     findings.order_of_zeroing("gradInput")
     return CoverageReport(
-        elements=ledger.stores.size,
+        **findings.counts(never),
         written_once=int(np.count_nonzero((ledger.stores == 1) & (ledger.adds == 0))),
-        never_written=int(np.count_nonzero(never)),
-        only_zeroed=int(np.count_nonzero(ledger.untouched & ledger.zeroed)),
         written_twice=int(np.count_nonzero(twice)),
-        written_by_two_cores=int(np.count_nonzero(ledger.two_cores)),
-        out_of_range=findings.out_of_range,
-        cores_used=ledger.cores_used,
-        findings=findings.in_order(),
     )
 
 

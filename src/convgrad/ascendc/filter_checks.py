@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from .filter_record import TConv3DDwTiling
 from .platform import PlatformInfo
-from .record_checks import (
-    CONSISTENT_IN_BOTH,
-    L0_CAPACITIES,
-    POSITIVE_IN_BOTH,
-    Check,
-    capacity_check,
-    fields_check,
-    first_broken,
-    positive_check,
-    raise_broken,
-)
+from .record_checks import Check, capacity_check, fields_check, first_broken, raise_broken, rows_of
 
 Record = TConv3DDwTiling
-MUST_BE_POSITIVE = (*POSITIVE_IN_BOTH, "channelSize", "singleCoreDk", "singleCoreGroup")
+MUST_BE_POSITIVE = ("channelSize", "singleCoreDk", "singleCoreGroup")
 
 
 def a1_bytes(r: Record) -> int:
@@ -35,11 +25,9 @@ def l1_bytes(r: Record) -> int:
     return a1_bytes(r) * r.al1Pbuffer + b1_bytes(r) * r.bl1Pbuffer
 
 
-POSITIVE: tuple[Check[Record], ...] = tuple(positive_check(name) for name in MUST_BE_POSITIVE)
 CONSISTENCY: tuple[Check[Record], ...] = (
     fields_check("tiling.c0", "channelSize and k0 must be 16, m0 and n0 16", "channelSize k0 m0 n0",
                  lambda r: r.channelSize == r.k0 == r.m0 == r.n0 == 16),
-    *CONSISTENT_IN_BOTH,
     fields_check("tiling.cin1", "cin1G must be cin / channelSize rounded up", "cin cin1G channelSize",
                  lambda r: r.cin1G == r.cin1),
     fields_check("tiling.cout1", "cout1G must be cout rounded up to 16, by channelSize", "cout cout1G channelSize",
@@ -52,16 +40,18 @@ CONSISTENCY: tuple[Check[Record], ...] = (
                  lambda r: r.singleCoreDk == r.singleCoreGroup == r.singleCoreBatch == 1),
 )  # fmt: skip
 
-CAPACITIES: tuple[Check[Record], ...] = (
-    *L0_CAPACITIES,
-    capacity_check("L1", lambda p: p.l1Size, l1_bytes,
-                   lambda r: f"gradOutput {a1_bytes(r)} * {r.al1Pbuffer} + input {b1_bytes(r)} * {r.bl1Pbuffer}"),
-)  # fmt: skip
+L1: Check[Record] = capacity_check(
+    "L1",
+    lambda p: p.l1Size,
+    l1_bytes,
+    lambda r: f"gradOutput {a1_bytes(r)} * {r.al1Pbuffer} + input {b1_bytes(r)} * {r.bl1Pbuffer}",
+)
+ROWS = rows_of(MUST_BE_POSITIVE, CONSISTENCY, L1)
 
 
 def broken_filter_checks(record: Record, platform: PlatformInfo) -> list[tuple[Check[Record], str]]:
     """Every row that does not hold, with its numbers; capacities only once the fields are consistent."""
-    return first_broken((POSITIVE, CONSISTENCY, CAPACITIES), record, platform)
+    return first_broken(ROWS, record, platform)
 
 
 def check_filter_record(record: Record, platform: PlatformInfo) -> None:

@@ -79,10 +79,8 @@ class StagedFilterCube:
         """gradOutput of a block of channels and a group of positions, loaded unless it is there."""
         block = tile.i // t.stepM
         if not self.a1.holds(block, group):
-            start, positions = group * t.stepKa * t.baseK, t.stepKa * t.baseK
-            length = min(positions, shape.k.total - start)
-            first = block * t.stepM * t.baseM
-            channels = min(t.stepM * t.baseM, shape.m.total - first)
+            start, length = shape.k.run(group, t.stepKa)
+            first, channels = shape.m.run(block, t.stepM)
             matrix = grad_output_matrix(t, gm, first, channels, start, length, f"Iterate, {tile}, A1 load {group}")
             loaded = matrix.size * t.element_bytes
             assert loaded <= a1_bytes(t)
@@ -97,10 +95,8 @@ class StagedFilterCube:
         """The input under a group of positions and a block of columns, loaded unless it is there."""
         block = tile.j // t.stepN
         if not self.b1.holds(block, group):
-            start, positions = group * t.stepKb * t.baseK, t.stepKb * t.baseK
-            length = min(positions, shape.k.total - start)
-            first = block * t.stepN * t.baseN
-            columns = min(t.stepN * t.baseN, shape.n.total - first)
+            start, length = shape.k.run(group, t.stepKb)
+            first, columns = shape.n.run(block, t.stepN)
             matrix = input_matrix(t, gm, ho_start, first, columns, start, length, f"Iterate, {tile}, B1 load {group}")
             rows = len(input_rows(t, ho_start, start, length))
             loaded = rows * t.wi * t.cin_blocks(first, columns) * t.c0 * t.element_bytes

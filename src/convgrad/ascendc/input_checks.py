@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from .input_record import TConv3DBackpropInputTiling
 from .platform import PlatformInfo
-from .record_checks import (
-    CONSISTENT_IN_BOTH,
-    L0_CAPACITIES,
-    POSITIVE_IN_BOTH,
-    Check,
-    capacity_check,
-    fields_check,
-    first_broken,
-    positive_check,
-    raise_broken,
-    slack_rows,
-)
+from .record_checks import Check, capacity_check, fields_check, first_broken, raise_broken, rows_of, slack_rows
 from .tiling_record import ceil_div
 
 Record = TConv3DBackpropInputTiling
 
-MUST_BE_POSITIVE = (*POSITIVE_IN_BOTH, "singleCoreCout1", "singleCoreM", "singleCoreCin1", "singleCoreDin", "c0")
+MUST_BE_POSITIVE = ("singleCoreCout1", "singleCoreM", "singleCoreCin1", "singleCoreDin", "c0")
 
 
 def trailing_pad(size: int, out: int, stride: int, pad_before: int) -> int:
@@ -65,7 +54,6 @@ def weights_stay(r: Record) -> bool:
     )
 
 
-POSITIVE: tuple[Check[Record], ...] = tuple(positive_check(name) for name in MUST_BE_POSITIVE)
 CONSISTENCY: tuple[Check[Record], ...] = (
     fields_check(
         "tiling.c0",
@@ -73,7 +61,6 @@ CONSISTENCY: tuple[Check[Record], ...] = (
         "c0 c0Bits",
         lambda r: (r.c0, r.c0Bits) in ((16, 4), (8, 3)),
     ),
-    *CONSISTENT_IN_BOTH,
     fields_check(
         "tiling.cout1",
         "cout1 and cout1G must be cout / c0 rounded up",
@@ -156,20 +143,18 @@ CONSISTENCY: tuple[Check[Record], ...] = (
 )
 
 
-CAPACITIES: tuple[Check[Record], ...] = (
-    *L0_CAPACITIES,
-    capacity_check(
-        "L1",
-        lambda p: p.l1Size,
-        l1_bytes,
-        lambda r: f"gradOutput {a1_bytes(r)} * {r.al1Pbuffer} + weight {b1_bytes(r)} * {r.bl1Pbuffer}",
-    ),
+L1: Check[Record] = capacity_check(
+    "L1",
+    lambda p: p.l1Size,
+    l1_bytes,
+    lambda r: f"gradOutput {a1_bytes(r)} * {r.al1Pbuffer} + weight {b1_bytes(r)} * {r.bl1Pbuffer}",
 )
+ROWS = rows_of(MUST_BE_POSITIVE, CONSISTENCY, L1)
 
 
 def broken_checks(record: Record, platform: PlatformInfo) -> list[tuple[Check[Record], str]]:
     """Every row that does not hold, with its numbers; capacities only once the fields are consistent."""
-    return first_broken((POSITIVE, CONSISTENCY, CAPACITIES), record, platform)
+    return first_broken(ROWS, record, platform)
 
 
 def check_record(record: Record, platform: PlatformInfo) -> None:

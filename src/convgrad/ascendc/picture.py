@@ -65,6 +65,15 @@ class SmallPlane:
     pieces: tuple[Piece, ...]
 
 
+def small_planes_of(pieces: Sequence[tuple[int, int, Piece]], batches: int, planes: int) -> list[SmallPlane]:
+    """Every plane of every batch, with the pieces (batch, plane, piece) that lie in it."""
+    found: dict[tuple[int, int], list[Piece]] = {}
+    for batch, plane, piece in pieces:
+        found.setdefault((batch, plane), []).append(piece)
+    every = [(batch, plane) for batch in range(batches) for plane in range(planes)]
+    return [SmallPlane(*place, tuple(found.get(place, ()))) for place in every]
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """What the two pictures differ in."""

@@ -9,7 +9,7 @@ from .errors import TilingError
 from .filter_record import TConv3DDwTiling
 from .filter_split import FilterBlock
 from .filter_walk import FilterTile, filter_shape, filter_tiles_in_order
-from .picture import Page, Piece, SmallPlane, Turn, draw_page, turns
+from .picture import Page, Piece, SmallPlane, Turn, draw_page, small_planes_of, turns
 from .picture_window import Cell, GridView, taps_at
 from .svg import FAINT, INK, Canvas, core_colour
 from .traffic_filter import filter_traffic_report
@@ -163,17 +163,14 @@ def small_planes(t: TConv3DDwTiling, blocks: Sequence[FilterBlock], window_plane
     by_index = turns_of(t, blocks)
     chosen = [block for block in blocks if block.window_plane == window_plane]
     places = sorted({(block.m_start, block.cin_start) for block in chosen})
-    pieces: dict[tuple[int, int], list[Piece]] = {}
+    pieces = []
     for block in chosen:
         rows, width = block.rows(t), 1 / len(places)
         piece = Piece(places.index((block.m_start, block.cin_start)) * width, rows.start / t.ho, width,
                       len(rows) / t.ho, block.core, by_index[block.index].shade(0),
                       f"core {block.core}, block {block.index}: {block.describe(t)}")  # fmt: skip
-        pieces.setdefault((block.batch, block.plane), []).append(piece)
-    return [
-        SmallPlane(batch, plane, tuple(pieces.get((batch, plane), ())))
-        for batch in range(t.batch) for plane in range(t.dout)
-    ]  # fmt: skip
+        pieces.append((block.batch, block.plane, piece))
+    return small_planes_of(pieces, t.batch, t.dout)
 
 
 def window_view(t: TConv3DDwTiling, block: FilterBlock, positions: int) -> GridView:

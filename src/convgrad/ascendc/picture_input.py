@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .core_split import Block
 from .errors import TilingError
 from .input_record import TConv3DBackpropInputTiling
-from .picture import Page, Piece, SmallPlane, draw_page
+from .picture import Page, Piece, SmallPlane, draw_page, small_planes_of
 from .picture_plane import draw_plane, turns_of
 from .picture_window import Cell, GridView, taps_at
 from .traffic_input import traffic_report
@@ -53,17 +53,14 @@ def small_planes(t: TConv3DBackpropInputTiling, blocks: Sequence[Block]) -> list
     """Every plane of every batch: rows downwards, channel pieces across."""
     n_pieces = max((block.n_piece for block in blocks), default=0) + 1
     turns, width = turns_of(t, blocks), 1 / n_pieces
-    pieces: dict[tuple[int, int], list[Piece]] = {}
+    pieces = []
     for block in blocks:
         if t.depth_taps(block.plane):
             tip = f"core {block.core}, block {block.index}"
             piece = Piece(block.n_piece * width, block.first_row / t.hi, width, block.M / t.wi / t.hi, block.core,
                           turns[block.index].shade(0), tip)  # fmt: skip
-            pieces.setdefault((block.batch, block.plane), []).append(piece)
-    return [
-        SmallPlane(batch, plane, tuple(pieces.get((batch, plane), ())))
-        for batch in range(t.batch) for plane in range(t.di)
-    ]  # fmt: skip
+            pieces.append((block.batch, block.plane, piece))
+    return small_planes_of(pieces, t.batch, t.di)
 
 
 def window_view(t: TConv3DBackpropInputTiling, block: Block, tile: Tile) -> GridView:

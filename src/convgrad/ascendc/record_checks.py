@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from .errors import CapacityError, TilingError
 from .platform import PlatformInfo
@@ -132,6 +132,14 @@ L0_CAPACITIES: tuple[Check[TilingRecord], ...] = (
 
 
 # ---- asking the rows
+
+
+def rows_of(
+    must_be_positive: Sequence[str], consistency: Sequence[Check[R]], l1: Check[R]
+) -> tuple[tuple[Check[Any], ...], ...]:
+    """A kernel's rows in groups, with those of both: later groups rely on the earlier ones."""
+    positive: tuple[Check[Any], ...] = tuple(positive_check(name) for name in (*POSITIVE_IN_BOTH, *must_be_positive))
+    return positive, (*CONSISTENT_IN_BOTH, *consistency), (*L0_CAPACITIES, l1)
 
 
 def first_broken(groups: Sequence[Sequence[Check[R]]], record: R, platform: PlatformInfo) -> list[tuple[Check[R], str]]:

@@ -30,11 +30,10 @@ def loads_per_block(t: TConv3DDwTiling, shape: FilterShape) -> tuple[int, int]:
     return a_visits if a_stays else 0, b_visits if b_stays else 0
 
 
-def block_lengths(axis: Extent, step: int) -> list[tuple[int, int, int]]:
+def l1_blocks(axis: Extent, step: int) -> list[tuple[int, int, int]]:
     """(first, length, tiles) of each L1 block of an axis."""
-    width = axis.base * step
-    starts = range(0, axis.total, width)
-    return [(start, min(width, axis.total - start), min(step, axis.count - start // axis.base)) for start in starts]
+    runs = [axis.run(index, step) for index in range(ceil_div(axis.count, step))]
+    return [(start, length, ceil_div(length, axis.base)) for start, length in runs]
 
 
 def filter_block_traffic(t: TConv3DDwTiling, block: FilterBlock) -> Traffic:
@@ -49,16 +48,15 @@ def filter_block_traffic(t: TConv3DDwTiling, block: FilterBlock) -> Traffic:
     a_visits, b_visits = loads_per_block(t, shape)
     positions = ceil_div(shape.k.total, 16) * 16
     total.tiles = shape.m.count * shape.n.count
-    for _, channels, tiles in block_lengths(shape.m, t.stepM):
+    for _, channels, tiles in l1_blocks(shape.m, t.stepM):
         loads = a_visits or tiles * shape.n.count
         total.a_loads += loads * ceil_div(shape.k.count, t.stepKa)
         total.gm_to_a1 += loads * channels * shape.k.total * e
-    group = t.stepKb * t.baseK
-    starts = range(0, shape.k.total, group)
-    rows = sum(len(input_rows(t, block.ho_start, at, min(group, shape.k.total - at))) for at in starts)
-    for first, columns, tiles in block_lengths(shape.n, t.stepN):
+    groups = l1_blocks(shape.k, t.stepKb)
+    rows = sum(len(input_rows(t, block.ho_start, start, length)) for start, length, _ in groups)
+    for first, columns, tiles in l1_blocks(shape.n, t.stepN):
         loads = b_visits or tiles * shape.m.count
-        total.b_loads += loads * len(starts)
+        total.b_loads += loads * len(groups)
         total.gm_to_b1 += loads * rows * t.wi * t.cin_blocks(first, columns) * t.c0 * e
         total.rows_loaded += loads * rows
         total.rows_of_tiles += loads * (shape.k.total // t.wo) * t.strideH

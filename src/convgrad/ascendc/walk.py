@@ -25,6 +25,11 @@ class Extent:
         """Length of one tile: base, or what is left."""
         return min(self.base, self.total - index * self.base)
 
+    def run(self, index: int, tiles: int) -> tuple[int, int]:
+        """First position and length of a run of so many tiles, the last one cut."""
+        start = index * tiles * self.base
+        return start, min(tiles * self.base, self.total - start)
+
     @property
     def tail(self) -> int:
         """Length of the last tile."""
