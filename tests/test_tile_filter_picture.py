@@ -78,7 +78,9 @@ def test_the_window_shows_padding_data_and_what_no_tap_reads():
 
 
 def test_a_window_plane_that_does_not_exist_is_refused():
-    """Asking for a window plane that has no tiles raises."""
+    """Asking for a window plane that has no tiles raises, and so does a problem where none has any."""
     sim = walk_of(1)
     with pytest.raises(TilingError, match="window plane that meets the input"):
         draw_filter_walk(sim.tiling, sim.blocks, 4, plane=99)
+    with pytest.raises(TilingError, match="no window plane meets the input"):
+        draw_filter_walk(sim.tiling, (), 4)

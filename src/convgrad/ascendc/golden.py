@@ -80,11 +80,8 @@ class Place:
 class GoldenTiles(ABC, Generic[BlockType]):
     """The expected tiles of a simulated problem; tiles are computed when asked for.
 
-    result     the tensor they end up in
-    memory     that tensor as the simulation left it
+    memory    the tensor they end up in, as the simulation left it
     """
-
-    result: str
 
     def __init__(self, blocks: tuple[BlockType, ...], memory: NDArray[Any], c0: int) -> None:
         self.blocks = blocks

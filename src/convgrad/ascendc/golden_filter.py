@@ -22,8 +22,6 @@ from .suspects_filter import explain_sum
 class FilterGolden(GoldenTiles[FilterBlock]):
     """The expected tiles of a simulated gradWeight; each is a part of the sum over batches, planes and rows."""
 
-    result = "gradWeight"
-
     def __init__(self, simulation: FilterSimulation) -> None:
         super().__init__(simulation.blocks, simulation.grad_weight_gm, simulation.tiling.c0)
         self.simulation = simulation

@@ -25,8 +25,6 @@ from .walk import Tile
 class Golden(GoldenTiles[Block]):
     """The expected tiles of a simulated gradInput."""
 
-    result = "gradInput"
-
     def __init__(self, simulation: InputSimulation, *, saturate: bool = False) -> None:
         if simulation.grad_input_gm.size != simulation.tiling.grad_input_size:
             raise TilingError("golden tiles need a simulation with gradInput in NDC1HWC0", "golden.layout")

@@ -23,7 +23,9 @@ def draw_filter_walk(
 ) -> str:
     """The picture of a tiling's walk, as the text of an SVG file. `plane` chooses the window plane shown."""
     reached = sorted({block.window_plane for block in blocks})
-    if not reached or (plane is not None and plane not in reached):
+    if not reached:
+        raise TilingError("no window plane meets the input: there is no walk to draw", "picture.empty")
+    if plane is not None and plane not in reached:
         raise TilingError(f"plane must be a window plane that meets the input, one of {reached}, got {plane}",
                           "picture.plane")  # fmt: skip
     shown = reached[len(reached) // 2] if plane is None else plane
