@@ -29,6 +29,7 @@ from convgrad.ascendc import (
     to_ndc1hwc0,
 )
 from convgrad.ascendc.filter_checks import MUST_BE_POSITIVE, l1_bytes
+from convgrad.ascendc.filter_search import is_large
 from convgrad.ascendc.filter_walk import filter_shape, filter_tiles_in_order
 from convgrad.ascendc.record_checks import POSITIVE_IN_BOTH
 from convgrad.ascendc.simulate_filter import filter_types
@@ -280,10 +281,10 @@ def record(**arguments):
     return data.dwTiling
 
 
-def test_five_hundred_random_shapes():
-    """Every record passes every check, has 52 fields with reasons, and blocks made of whole tiles' worth of rows."""
-    rng = np.random.default_rng(9)
-    for _ in range(500):
+def test_two_thousand_random_shapes():
+    """Every record passes every check, has 52 fields with reasons and whole blocks, and fills L0C half if large."""
+    rng, large = np.random.default_rng(9), 0
+    for _ in range(2000):
         window = tuple(int(k) for k in rng.choice([1, 2, 3, 5], 3))
         shape = {"n": int(rng.integers(1, 4)), "cin": int(2 ** rng.uniform(0, 9)), "cout": int(2 ** rng.uniform(0, 9)),
                  "size": (int(rng.integers(5, 9)), int(5 + 2 ** rng.uniform(0, 7)), int(5 + 2 ** rng.uniform(0, 7))),
@@ -297,6 +298,10 @@ def test_five_hundred_random_shapes():
         assert len(fields(t)) == len(tiling.report) == 52 and all(line.reason for line in tiling.report)
         assert block.singleCoreM % 16 == block.singleCoreN % (t.window_area * 16) == block.singleCoreK % t.wo == 0
         assert (t.singleCoreCout, t.singleCoreHo) == (block.singleCoreM, block.singleCoreK // t.wo)
+        if is_large(t, PLATFORM, shape["cores"]):
+            large += 1
+            assert t.baseM * t.baseN * 4 >= PLATFORM.l0CSize / 2, shape
+    assert large > 200
 
 
 def test_refusals_have_reasons():

@@ -214,6 +214,18 @@ def test_real_numbers_with_a_tolerance():
     assert "block 0 (batch 0, plane 0, rows 0...3) is missing" in lost.first.cause
 
 
+def test_a_nan_of_the_data_is_no_mistake():
+    """A NaN in gradOutput makes its channel's sums NaN: that is right, and a lost block is still named."""
+    grad_output, weight, input = (array.astype(np.float16) for array in PROBLEM.arrays())
+    grad_output[0, 5, 0, 0, 0] = np.nan
+    golden = golden_of(arrays=(grad_output, weight, input))
+    assert np.isnan(golden.memory).any() and compare_dump(golden, golden.memory).ok
+    lost = golden.blocks[9]
+    dump = dumped(golden, [block for block in golden.blocks if block is not lost])
+    words = f"block {lost.index} ({lost.describe(golden.simulation.tiling)}) is missing"
+    assert words in str(compare_dump(golden, dump))
+
+
 def test_elements_that_no_tile_writes_must_be_zero():
     """A window plane that never meets the input has no tiles, and its gradWeight must hold the zeros put there."""
     problem = TileProblem(1, 16, 16, (1, 4, 4), (1, 4, 4), (3, 3, 3), (1, 1, 1), (1, 1, 1, 1, 1, 1), (1, 1, 1))

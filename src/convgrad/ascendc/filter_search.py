@@ -19,22 +19,20 @@ FilterCut = tuple[TConv3DDwTiling, FilterBasicBlock, dict[str, str]]
 
 def filter_search(sizes: TConv3DDwTiling, platform: PlatformInfo, cores: int) -> FilterCut | str:
     """The cheapest cut with its reasons, or why there is none."""
-    best: tuple[float, TConv3DDwTiling] | None = None
-    for base_m, base_n in tile_options(sizes, platform):
-        record = with_loads(sizes, platform, base_m, base_n)
-        if record is not None:
-            price = price_of_tiles(sizes, record)
-            if best is None or price < best[0]:
-                best = price, record
-    if best is None:
+    options = [with_loads(sizes, platform, *tile) for tile in tile_options(sizes, platform)]
+    records = [record for record in options if record is not None]
+    if not records:
         least = sizes.input_elements_in_l1(16, 16) * sizes.element_bytes
         return f"L1 cannot hold the shortest load of the input: {least} bytes of {platform.l1Size}"
-    record = best[1]
+    large = is_large(sizes, platform, cores)
+    half_full = [record for record in records if record.baseM * record.baseN * 8 >= platform.l0CSize]
+    record = min(half_full if large and half_full else records, key=lambda one: price_of_tiles(sizes, one))
     block, share = choose_block(sizes, record, cores)
     final = with_block(record, block)
     fill = record.baseM * record.baseN * 4 / platform.l0CSize
     reasons = {
-        "baseM": f"{record.baseM} of {sizes.weight_cout} channels; the tile fills {fill:.0%} of L0C",
+        "baseM": f"{record.baseM} of {sizes.weight_cout} channels; the tile fills {fill:.0%} of L0C"
+        + (", at least half asked for" if large else ""),
         "baseN": f"{record.baseN} of {sizes.cin1G * sizes.window_area * sizes.c0} columns",
         "baseK": reason_of_base_k(sizes, record.baseK),
         "stepKa": f"one load holds {record.stepKa * record.baseK} positions",
@@ -47,6 +45,18 @@ def filter_search(sizes: TConv3DDwTiling, platform: PlatformInfo, cores: int) ->
         "singleCoreHo": f"{part_of(final.singleCoreHo, sizes.ho, 'rows')}; {share}",
     }  # fmt: skip
     return final, block, reasons
+
+
+def is_large(sizes: TConv3DDwTiling, platform: PlatformInfo, cores: int) -> bool:
+    """True when gradWeight of one window plane fills L0C, and each core has work for two such tiles."""
+    tile = platform.l0CSize // 4
+    plane = sizes.weight_cout * sizes.cin1G * sizes.window_area * sizes.c0
+    return plane >= tile and plane * walks(sizes) >= 2 * tile * cores
+
+
+def walks(sizes: TConv3DDwTiling) -> int:
+    """Batches, gradOutput planes and window planes that meet the input: what each part of gradWeight sums over."""
+    return sizes.batch * sum(len(sizes.planes_met(kd)) for kd in range(sizes.dk))
 
 
 def reason_of_base_k(sizes: TConv3DDwTiling, base_k: int) -> str:
@@ -130,7 +140,7 @@ def price_of_tiles(sizes: TConv3DDwTiling, t: TConv3DDwTiling) -> float:
 def choose_block(sizes: TConv3DDwTiling, t: TConv3DDwTiling, cores: int) -> tuple[FilterBasicBlock, str]:
     """How much of M, N and K one single shape takes: whole axes, split only as far as the cores need it."""
     per_cin = sizes.window_area * sizes.c0
-    whole = sizes.batch * sum(len(sizes.planes_met(kd)) for kd in range(sizes.dk))
+    whole = walks(sizes)
     n_unit = t.baseN * per_cin // gcd(t.baseN, per_cin) // per_cin  # cin blocks whose columns are whole tiles
     best: tuple[float, int, FilterBasicBlock] | None = None
     for m_tiles in pieces_of(ceil_div(sizes.weight_cout, t.baseM), 8):

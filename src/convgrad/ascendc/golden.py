@@ -174,6 +174,6 @@ class GoldenTiles(ABC, Generic[BlockType]):
 
 def explains(suspect: NDArray[Any], got: NDArray[Any], right: NDArray[Any]) -> bool:
     """True when a suspected mistake gives the dump: nearly everywhere, and where the dump is wrong above all."""
-    agrees = np.isclose(suspect, got, rtol=1e-5, atol=1e-5)
-    wrong = ~np.isclose(right, got, rtol=1e-5, atol=1e-5)
+    agrees = np.isclose(suspect, got, rtol=1e-5, atol=1e-5, equal_nan=True)
+    wrong = ~np.isclose(right, got, rtol=1e-5, atol=1e-5, equal_nan=True)
     return bool(wrong.any() and agrees.mean() > 0.99 and agrees[wrong].mean() > 0.99)

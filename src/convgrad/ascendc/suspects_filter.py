@@ -27,7 +27,7 @@ def explain_sum(
     got: NDArray[np.float32],
 ) -> tuple[int | None, str]:  # fmt: skip
     """The number of the block to blame, if it is one, and the mistake that reproduces the dump."""
-    if np.isnan(got).any():
+    if np.isnan(got[~np.isnan(place.expected)]).any():
         return None, "memory holds NaN: gradWeight was not zeroed before the tiles were added"
     if not got.any():
         return None, "memory holds 0: no tile was added, or memory was zeroed after they were"
