@@ -304,6 +304,15 @@ def test_two_thousand_random_shapes():
     assert large > 200
 
 
+def test_enormous_sizes_are_answered_at_once():
+    """Sizes up to the limits of the record give an answer without walking over planes or blocks one by one."""
+    assert record(size=(10**8, 16, 16)).di == 10**8
+    assert record(n=2**31, cin=2**31, cout=2**31).cin1G == 2**27
+    assert record(size=(2 * 10**9, 16, 16), window=(10**9, 1, 1), padding=(0,) * 6).dk == 10**9
+    tiling = host(cin=2**40)
+    assert tiling.GetTiling(Conv3DBackpropFilterTilingData()) == -1 and "below 2^32" in tiling.reason
+
+
 def test_refusals_have_reasons():
     """Each documented limit returns -1 with a reason; without an output-size check, Init refuses what cannot be."""
     for arguments, reason in (

@@ -14,6 +14,7 @@ from .input_search import BLOCK_PRICE, GM_BYTES_PER_CYCLE, PRODUCT_PRICE, pieces
 from .platform import PlatformInfo
 from .tiling_record import ceil_div
 
+MOST_WINDOW_PLANES_COUNTED = 100_000  # beyond that every core has plenty of everything
 FilterCut = tuple[TConv3DDwTiling, FilterBasicBlock, dict[str, str]]
 
 
@@ -56,6 +57,8 @@ def is_large(sizes: TConv3DDwTiling, platform: PlatformInfo, cores: int) -> bool
 
 def walks(sizes: TConv3DDwTiling) -> int:
     """Batches, gradOutput planes and window planes that meet the input: what each part of gradWeight sums over."""
+    if sizes.dk > MOST_WINDOW_PLANES_COUNTED:
+        return sizes.batch * sizes.dout * sizes.dk
     return sizes.batch * sum(len(sizes.planes_met(kd)) for kd in range(sizes.dk))
 
 

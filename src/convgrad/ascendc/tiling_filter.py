@@ -68,6 +68,7 @@ class Conv3dBpFilterTiling(TilingHost):
             (self._batch <= 0, f"batch must be above 0, got {self._batch}"),
             (min(self._cin, *self._input) <= 0, f"input sizes must be above 0, got {self._cin}, {self._input}"),
             (min(self._cout, *self._out) <= 0, f"gradOutput sizes must be above 0, got {self._cout}, {self._out}"),
+            self._size_row(self._input),
             (self._types["weight"].format is not ConvFormat.FRACTAL_Z_3D, "gradWeight must have layout FRACTAL_Z_3D"),
             (self._types["input"].format is not ConvFormat.NDC1HWC0, "input must have layout NDC1HWC0"),
             (max(self._stride[1:]) > 63, f"strides of rows and columns must be at most 63, got {self._stride[1:]}"),

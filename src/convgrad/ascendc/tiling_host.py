@@ -59,6 +59,12 @@ class TilingHost:
             (min(self._dilation) <= 0, f"dilations must be above 0, got {self._dilation}"),
         ]
 
+    def _size_row(self, sizes: tuple[int, int, int]) -> tuple[bool, str]:
+        """The demand that every size fits its field; `sizes` are those of the input."""
+        given = (self._batch, self._cin, self._cout, *sizes, *self._out, *self._window)
+        too_large = [size for size in given if size >= 2**32]
+        return bool(too_large), f"sizes must be below 2^32, got {too_large}"
+
     def _shared_fields(self, sizes: tuple[int, int, int]) -> dict[str, int]:
         """The fields that follow at once from what was set; `sizes` are those of the input."""
         given = (self._batch, self._cin, self._cout, *self._out, *sizes, *self._window, *self._stride, *self._dilation)

@@ -122,8 +122,6 @@ class Conv3DBpInputTiling(TilingHost):
     def _size_rows(self) -> list[tuple[bool, str]]:
         weight, grad_output = self._types["weight"], self._types["gradOutput"]
         dtypes = {one.dtype for one in self._types.values()}
-        sizes = (self._batch, self._cin, self._cout, *self._input_sizes(), *self._out, *self._window)
-        too_large = [size for size in sizes if size >= 2**32]
         return [
             (min(self._output_padding) < 0, f"output padding must be 0 or more, got {self._output_padding}"),
             (min(self._window) <= 0, f"SetWeightShape: the window must be above 0, got {self._window}"),
@@ -131,7 +129,7 @@ class Conv3DBpInputTiling(TilingHost):
             (self._cout <= 0, f"cout must be above 0, got {self._cout}"),
             (min(self._out) <= 0, f"SetGradOutputShape: sizes must be above 0, got {self._out}"),
             (self._cin <= 0, f"cin must be above 0, got {self._cin}"),
-            (bool(too_large), f"sizes must be below 2^32, got {too_large}"),
+            self._size_row(self._input_sizes()),
             (
                 weight.format is not ConvFormat.FRACTAL_Z_3D,
                 f"weight must have layout FRACTAL_Z_3D, got {weight.format.name}",
