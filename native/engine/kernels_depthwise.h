@@ -72,22 +72,22 @@ static void band_any(const Window& window, const float* tile, index_t pitch, flo
     end_band<V>(acc, out, out_row, add);
 }
 
-// The common square windows with every loop unrolled; the same order of the sum.
-template <int V, int K>
-static void band_square(const Window& window, const float* tile, index_t pitch, float* out, index_t out_row, bool add) {
+// The common small windows with every loop unrolled; the same order of the sum.
+template <int V, int ROWS, int COLUMNS>
+static void band_fixed(const Window& window, const float* tile, index_t pitch, float* out, index_t out_row, bool add) {
     v8 acc[BAND][V];
     start_band<V>(acc);
     const float* w = window.w;
-    for (index_t z = 0; z < window.planes; ++z, w += K * K) {
+    for (index_t z = 0; z < window.planes; ++z, w += ROWS * COLUMNS) {
         const float* source = tile + window.plane[z];
         const float* from = w;
-        UNROLL for (int r = 0; r < K + BAND - 1; ++r) {
-            UNROLL for (int k = 0; k < K; ++k) {
+        UNROLL for (int r = 0; r < ROWS + BAND - 1; ++r) {
+            UNROLL for (int k = 0; k < COLUMNS; ++k) {
                 v8 x[V];
                 UNROLL for (int j = 0; j < V; ++j) x[j] = load8(source + k + 8 * j);
                 UNROLL for (int i = 0; i < BAND; ++i)
-                    if (r - i >= 0 && r - i < K) {
-                        const v8 a = broadcast8(from[(r - i) * K + k]);
+                    if (r - i >= 0 && r - i < ROWS) {
+                        const v8 a = broadcast8(from[(r - i) * COLUMNS + k]);
                         UNROLL for (int j = 0; j < V; ++j) acc[i][j] = fma8(a, x[j], acc[i][j]);
                     }
             }
@@ -101,9 +101,11 @@ static void band_square(const Window& window, const float* tile, index_t pitch, 
 
 typedef void (*Band)(const Window&, const float*, index_t, float*, index_t, bool);
 template <int V> static Band band_for(const Window& w) {
-    if (w.rows == 3 && w.columns == 3) return band_square<V, 3>;
-    if (w.rows == 5 && w.columns == 5) return band_square<V, 5>;
-    if (w.rows == 7 && w.columns == 7) return band_square<V, 7>;
+#define WINDOW(ROWS, COLUMNS) \
+    if (w.rows == ROWS && w.columns == COLUMNS) return band_fixed<V, ROWS, COLUMNS>;
+    WINDOW(3, 3) WINDOW(5, 5) WINDOW(7, 7)
+    WINDOW(1, 1) WINDOW(1, 2) WINDOW(2, 1) WINDOW(2, 2)  // what a stride of 2 leaves of a 3 x 3 window
+#undef WINDOW
     return band_any<V>;
 }
 
@@ -298,25 +300,34 @@ static int run_depthwise_pass(const Gather& g, const GatherPass& pass, int threa
 
 // ---- weight gradients along rows -------------------------------------------------------------------------------
 
-// sums[t] += sum over lines and vectors of y * x[at[t]]: TAPS running sums share each y.
+// sums[t] += sum over lines of y * x[at[t]]: TAPS running sums share each y. The last vector of a line of `cells`
+// (at least eight) overlaps the one before; what that one has counted is masked.
 template <int TAPS>
-static void dot_taps(index_t lines, index_t vectors, const float* y, index_t y_pitch, const float* x, index_t x_pitch,
+static void dot_taps(index_t lines, index_t cells, const float* y, index_t y_pitch, const float* x, index_t x_pitch,
                      const int* at, float* sums) {
     v8 acc[TAPS];
     UNROLL for (int t = 0; t < TAPS; ++t) acc[t] = v8{};
-    for (index_t r = 0; r < lines; ++r, y += y_pitch, x += x_pitch)
-        for (index_t v = 0; v < vectors; ++v) {
-            const v8 a = load8(y + 8 * v);
-            UNROLL for (int t = 0; t < TAPS; ++t) acc[t] = fma8(a, load8(x + 8 * v + at[t]), acc[t]);
+    u8 fresh;
+    for (int j = 0; j < 8; ++j) fresh[j] = j >= 8 - cells % 8 ? ~0u : 0u;
+    const index_t whole = cells / 8 * 8;
+    for (index_t r = 0; r < lines; ++r, y += y_pitch, x += x_pitch) {
+        for (index_t v = 0; v < whole; v += 8) {
+            const v8 a = load8(y + v);
+            UNROLL for (int t = 0; t < TAPS; ++t) acc[t] = fma8(a, load8(x + v + at[t]), acc[t]);
         }
+        if (whole < cells) {
+            const v8 a = (v8)((u8)load8(y + cells - 8) & fresh);
+            UNROLL for (int t = 0; t < TAPS; ++t) acc[t] = fma8(a, load8(x + cells - 8 + at[t]), acc[t]);
+        }
+    }
     UNROLL for (int t = 0; t < TAPS; ++t) store8(sums + 8 * t, load8(sums + 8 * t) + acc[t]);
 }
 
-static void dot_some(index_t taps, index_t lines, index_t vectors, const float* y, index_t y_pitch, const float* x,
+static void dot_some(index_t taps, index_t lines, index_t cells, const float* y, index_t y_pitch, const float* x,
                      index_t x_pitch, const int* at, float* sums) {
     switch (taps) {
 #define CASE(N) \
-    case N: return dot_taps<N>(lines, vectors, y, y_pitch, x, x_pitch, at, sums);
+    case N: return dot_taps<N>(lines, cells, y, y_pitch, x, x_pitch, at, sums);
     CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
 #undef CASE
     default: return;
@@ -403,26 +414,33 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
         Tile t;
         shape_tile(box, plan.span, plan.slots, false, &t);
         for (int a = 0; a < 3; ++a) t.axis[a] = tile_axis(taps[a], p.stride[a]);
-        fill_tile(run.fine, p.fine, t, box, channel, 1, &taps[0], tile, &report);
+        // Blocks of whole planes have the same borders: they stay zero.
+        const bool bordered = b > blocks * partial / plan.partials && plan.blocks.total == plan.blocks.count[0];
+        fill_tile(run.fine, p.fine, t, box, channel, 1, &taps[0], tile, &report, nullptr, bordered);
         zero(tile + t.channel, 128);
         tap_offsets(t, taps, offsets);
         const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
         const index_t width = ceil_div(cells, 8) * 8, depths = box.end[1] - box.begin[1];
         const index_t units = (box.end[0] - box.begin[0]) * depths;
-        // Coarse lines, zero beyond the last cell and for WIDE_ROWS lines around.
-        float* y = coarse + WIDE_ROWS * width;
+        // Coarse lines where they lie, or copied, zero beyond the last cell and for WIDE_ROWS lines around.
+        const bool in_place = !plan.wide && run.coarse.kind == LOAD_F32 && cs[4] == 1 && cells >= 8;
         for (index_t u = 0; u < units; ++u) {
             const index_t n = box.begin[0] + u / depths, d = box.begin[1] + u % depths;
-            if (cells < width || plan.wide) zero(coarse, (lines + 2 * WIDE_ROWS) * width);
-            finite &= run.coarse.rows(run.coarse, n * cs[0] + channel * cs[1] + d * cs[2] + box.begin[2] * cs[3] +
-                                                      box.begin[3] * cs[4],
-                                      lines, cs[3], cells, cs[4], y, width);
+            const index_t at = n * cs[0] + channel * cs[1] + d * cs[2] + box.begin[2] * cs[3] + box.begin[3] * cs[4];
+            const float* y = coarse + WIDE_ROWS * width;
+            if (in_place) {
+                y = (const float*)run.coarse.tensor->data + at;
+            } else {
+                if (cells < 8 || plan.wide) zero(coarse, (lines + 2 * WIDE_ROWS) * width);
+                finite &= run.coarse.rows(run.coarse, at, lines, cs[3], cells, cs[4], coarse + WIDE_ROWS * width, width);
+            }
             const float* x = tile + u / depths * t.unit + u % depths * t.plane;
             if (!plan.wide) {
                 const index_t parts = ceil_div(count, 10);
                 for (index_t i = 0; i < parts; ++i) {
                     const index_t first = count * i / parts, last = count * (i + 1) / parts;
-                    dot_some(last - first, lines, width / 8, y, width, x, t.pitch, offsets + first, sums + first * 8);
+                    dot_some(last - first, lines, most(8, cells), y, in_place ? cs[3] : width, x, t.pitch,
+                             offsets + first, sums + first * 8);
                 }
                 continue;
             }
@@ -448,16 +466,20 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
             }
         }
     }
-    // Zero lanes stand for nothing only next to finite numbers.
-    if (!finite || !report.finite) raise_flag(&run.broken);
     if (plan.wide) {
         for (index_t z = 0; z < taps[0].count; ++z)
             for (index_t y = 0; y < taps[1].count; ++y)
                 for (index_t x = 0; x < taps[2].count; ++x)
                     window[(z * taps[1].count + y) * taps[2].count + x] = sums[(z * sum_rows + y) * sums_row + x];
     } else {
-        for (index_t i = 0; i < count; ++i) window[i] = sum8(load8(sums + 8 * i));
+        // Coarse values read in place were not looked at: one that is not finite shows in the sums.
+        for (index_t i = 0; i < count; ++i) {
+            window[i] = sum8(load8(sums + 8 * i));
+            finite &= window[i] - window[i] == 0;
+        }
     }
+    // Zero lanes stand for nothing only next to finite numbers.
+    if (!finite || !report.finite) raise_flag(&run.broken);
 }
 
 static int run_depthwise_weight(const cg_problem& p, int threads) {

@@ -421,23 +421,24 @@ static void write_block(const GatherRun& run, const Box& box, index_t group, ind
                 }
                 const int s = set.per[2];
                 const index_t cells = box.end[3] - box.begin[3];
+                // Pairs of a float32 result need no plane in between.
+                const bool in_place = s == 2 && st[4] == 1 && t.kind == STORE_F32;
                 index_t total = 0;
                 for (int x = 0; x < s; ++x) total += most(0, least(box.end[3], set.axis[2][x].cells) - box.begin[3]);
                 for (index_t m = 0; m < rows; ++m) {
                     for (index_t r = 0; r < lines; ++r) {
                         const float* part = from + m * c_row + r * pitch;
-                        float* to = plane + r * cells * s;
+                        float* to = in_place ? (float*)t.tensor->data + at + m * st[1] + r * row : plane + r * cells * s;
                         index_t i = 0;
-                        if (s == 2)
-                            for (; i + 8 <= cells; i += 8) {
-                                const v8 a = load8(part + i), b = load8(part + c_class + i);
-                                store8(to + 2 * i, __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11));
-                                store8(to + 2 * i + 8, __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15));
-                            }
+                        for (; s == 2 && 2 * (i + 8) <= total; i += 8) {
+                            const v8 a = load8(part + i), b = load8(part + c_class + i);
+                            store8(to + 2 * i, __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11));
+                            store8(to + 2 * i + 8, __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15));
+                        }
                         for (; i < cells; ++i)
-                            for (int x = 0; x < s; ++x) to[i * s + x] = part[x * c_class + i];
+                            for (int x = 0; x < s && i * s + x < total; ++x) to[i * s + x] = part[x * c_class + i];
                     }
-                    t.rows(t, at + m * st[1], lines, row, total, st[4], plane, cells * s);
+                    if (!in_place) t.rows(t, at + m * st[1], lines, row, total, st[4], plane, cells * s);
                 }
             }
 }

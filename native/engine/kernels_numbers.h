@@ -73,6 +73,9 @@ struct Source {
     // to[c*to_row + r] = element(at + r*row + c): the unit-stride axis of the source becomes the slow one
     bool (*transposed)(const Source&, index_t at, index_t rows, index_t row, index_t columns, float* to,
                        index_t to_row);
+    // even[r*to_row + c] = element(at + r*row + 2*c), odd[...] = the one after it
+    bool (*pairs)(const Source&, index_t at, index_t rows, index_t row, index_t columns, float* even, float* odd,
+                  index_t to_row);
     float (*one)(const Source&, index_t at);
 };
 
@@ -155,11 +158,40 @@ static bool load_transposed(const Source& s, index_t at, index_t rows, index_t r
     return !check.broken();
 }
 
+template <int KIND>
+static bool load_pairs(const Source& s, index_t at, index_t rows, index_t row, index_t columns, float* even, float* odd,
+                       index_t to_row) {
+    const Loader<KIND> from = loader<KIND>(s);
+    FiniteCheck check;
+    for (index_t r = 0; r < rows; ++r, at += row, even += to_row, odd += to_row) {
+        index_t c = 0;
+        for (; columns >= 8 && c < columns; c += 8) {
+            if (c + 8 > columns) c = columns - 8;  // overlap the last vectors instead of a scalar tail
+            const v8 low = from.eight(at + 2 * c), high = from.eight(at + 2 * c + 8);
+            check.see(low);
+            check.see(high);
+            // In two steps that are one instruction each: within halves, then pairs across them.
+            const v8 evens = __builtin_shufflevector(low, high, 0, 2, 8, 10, 4, 6, 12, 14);
+            const v8 odds = __builtin_shufflevector(low, high, 1, 3, 9, 11, 5, 7, 13, 15);
+            store8(even + c, __builtin_shufflevector(evens, evens, 0, 1, 4, 5, 2, 3, 6, 7));
+            store8(odd + c, __builtin_shufflevector(odds, odds, 0, 1, 4, 5, 2, 3, 6, 7));
+        }
+        for (; c < columns; ++c) {
+            even[c] = from.one(at + 2 * c);
+            odd[c] = from.one(at + 2 * c + 1);
+            check.see(even[c]);
+            check.see(odd[c]);
+        }
+    }
+    return !check.broken();
+}
+
 template <int KIND> static float load_one(const Source& s, index_t at) { return loader<KIND>(s).one(at); }
 
 template <int KIND> static void choose_loads(Source* s) {
     s->rows = load_rows<KIND>;
     s->transposed = load_transposed<KIND>;
+    s->pairs = load_pairs<KIND>;
     s->one = load_one<KIND>;
 }
 

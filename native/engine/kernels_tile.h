@@ -117,16 +117,46 @@ static void interleave_images(const float* from, index_t from_row, index_t image
         for (index_t x = 0; x < columns; ++x) to[x * images + n] = from[n * from_row + x];
 }
 
+// A plane of one channel at stride 2: even and odd columns are read together and go to their two slots.
+static void fill_pairs(const Source& s, const Tile& t, const Range& y, index_t block_begin, index_t extent, index_t at,
+                       index_t row, float* slots, bool bordered, FillReport* report) {
+    Range x[2];
+    float* plane[2];  // of the even and the odd columns
+    for (int slot = 0; slot < 2; ++slot) {
+        const index_t odd = modulo(t.axis[2].first + slot * t.axis[2].step, 2);
+        x[odd] = valid_range(t, 2, slot, block_begin, extent);
+        plane[odd] = slots + slot * t.column_slot;
+    }
+    for (int odd = 0; odd < 2; ++odd) {
+        const bool padded = y.begin > 0 || x[odd].begin > 0 || y.end < t.cells[1] || x[odd].end < t.cells[2];
+        report->padded |= padded;
+        if (padded && !bordered) zero_border(plane[odd], t.cells[1], t.pitch, y, x[odd]);
+    }
+    const index_t begin = most(x[0].begin, x[1].begin), end = least(x[0].end, x[1].end), rows = y.end - y.begin;
+    if (rows > 0 && begin < end)
+        report->finite &= s.pairs(s, at + x[0].source + 2 * begin, rows, row, end - begin,
+                                  plane[0] + y.begin * t.pitch + begin, plane[1] + y.begin * t.pitch + begin, t.pitch);
+    // What only one of them has: a column before or after.
+    for (int odd = 0; odd < 2; ++odd)
+        for (index_t c = x[odd].begin; c < x[odd].end; ++c) {
+            if (c == begin && begin < end) c = end;
+            if (c >= x[odd].end) break;
+            report->finite &= s.rows(s, at + x[odd].source + 2 * c, rows, row, 1, 2, plane[odd] + y.begin * t.pitch + c,
+                                     t.pitch);
+        }
+}
+
 // Copies channels [channel, channel + channels) of the source cells a block needs. When the block is one output deep
 // and `depth_taps` is given, only the depth planes some tap reads are filled. `rows_apart` holds the rows of a plane
-// of every image before they are put side by side.
+// of every image before they are put side by side. A `bordered` tile has its zeros from a block like this one.
 static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, const Box& box, index_t channel,
                       index_t channels, const AxisTaps* depth_taps, float* to, FillReport* report,
-                      float* rows_apart = nullptr) {
+                      float* rows_apart = nullptr, bool bordered = false) {
     const index_t* stride = s.tensor->stride;
     const bool side_by_side = rows_apart != nullptr;
     const bool across = stride[1] == 1 && stride[4] != 1;  // channels lie side by side: transpose while copying
     const index_t column = t.axis[2].scale * stride[4], row = t.axis[1].scale * stride[3];
+    const bool in_pairs = t.axis[2].scale == 2 && t.slots[2] == 2 && stride[4] == 1 && !side_by_side;
     const bool by_tap = depth_taps != nullptr && box.end[1] - box.begin[1] == 1;
     const index_t planes = by_tap ? depth_taps->count : t.slots[0] * t.cells[0];
     for (index_t n = box.begin[0]; n < box.end[0]; n += t.images)
@@ -136,20 +166,28 @@ static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, c
             const Range z = valid_range(t, 0, slot, box.begin[1], extent[0]);
             const bool inside = cell >= z.begin && cell < z.end;
             const index_t depth = z.source + cell * t.axis[0].scale;
-            for (index_t ys = 0; ys < t.slots[1]; ++ys)
+            for (index_t ys = 0; ys < t.slots[1]; ++ys) {
+                Range y = valid_range(t, 1, ys, box.begin[2], extent[1]);
+                if (!inside) y.end = y.begin;
+                float* slots = to + (n - box.begin[0]) * t.unit + slot * t.depth_slot + cell * t.plane + ys * t.row_slot;
+                if (in_pairs) {
+                    const index_t at = n * stride[0] + channel * stride[1] + depth * stride[2] +
+                                       (y.source + y.begin * t.axis[1].scale) * stride[3];
+                    for (index_t c = 0; c < channels; ++c)
+                        fill_pairs(s, t, y, box.begin[3], extent[2], at + c * stride[1], row, slots + c * t.channel, bordered,
+                                   report);
+                    continue;
+                }
                 for (index_t xs = 0; xs < t.slots[2]; ++xs) {
-                    Range y = valid_range(t, 1, ys, box.begin[2], extent[1]);
                     const Range x = valid_range(t, 2, xs, box.begin[3], extent[2]);
-                    if (!inside) y.end = y.begin;
-                    float* plane = to + (n - box.begin[0]) * t.unit + slot * t.depth_slot + cell * t.plane +
-                                   ys * t.row_slot + xs * t.column_slot;
+                    float* plane = slots + xs * t.column_slot;
                     const bool padded = y.begin > 0 || x.begin > 0 || y.end < t.cells[1] || x.end < t.cells[2];
                     report->padded |= padded;
                     const index_t rows = y.end - y.begin, columns = x.end - x.begin;
                     const index_t at = n * stride[0] + channel * stride[1] + depth * stride[2] +
                                        (y.source + y.begin * t.axis[1].scale) * stride[3] +
                                        (x.source + x.begin * t.axis[2].scale) * stride[4];
-                    if (padded)
+                    if (padded && !bordered)
                         for (index_t c = 0; c < channels; ++c)
                             zero_border(plane + c * t.channel, t.cells[1], t.pitch, y,
                                         Range{x.begin * t.images, x.end * t.images, 0});
@@ -176,5 +214,6 @@ static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, c
                             report->finite &= s.rows(s, at + c * stride[1], rows, row, columns, column,
                                                      first + c * t.channel, t.pitch);
                 }
+            }
         }
 }
