@@ -3,6 +3,9 @@
 // One job runs at a time. A caller that finds the pool busy (another Python thread is in a call) does its tasks
 // alone: results never depend on who runs a task, so only the time differs. After fork() the child starts with an
 // empty pool. Threads are never joined: they sleep between jobs and end with the process.
+//
+// A host with threads of its own may lend them (cg_borrow_threads): OpenMP's spin for milliseconds after each of the
+// host's parallel regions, and would take half of the time of any other thread on their core.
 #include "engine.h"
 
 #include <pthread.h>
@@ -150,7 +153,12 @@ private:
 alignas(Pool) char pool_storage[sizeof(Pool)];
 Pool* pool = nullptr;
 
-void start_empty() { pool = new (pool_storage) Pool; }
+std::atomic<cg_team> borrowed{nullptr};
+
+void start_empty() {
+    pool = new (pool_storage) Pool;
+    borrowed = nullptr;  // fork() does not copy the host's threads either
+}
 
 const bool started = [] {
     start_empty();
@@ -174,6 +182,12 @@ int run_tasks(int threads, index_t tasks, size_t scratch_bytes, TaskBody body, v
     job.context = context;
     job.tasks = tasks;
     job.scratch_bytes = scratch_bytes;
+    const cg_team team = borrowed;
+    if (threads > 1 && tasks > 1 && team != nullptr) {
+        // All members are asked for, whatever the number of tasks: OpenMP ends threads that a smaller team leaves out.
+        team([](void* shared) { work(*static_cast<Job*>(shared)); }, &job, uint32_t(threads), 0);
+        return job.out_of_memory ? CG_OUT_OF_MEMORY : CG_OK;
+    }
     if (threads > tasks) threads = int(tasks);
     if (threads > 1 && started) return pool->run(threads, job);
     work(job);
@@ -194,3 +208,5 @@ int default_threads() {
 }
 
 }  // namespace cg
+
+extern "C" void cg_borrow_threads(cg_team team) { cg::borrowed = team; }

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define CG_ABI_VERSION 1
+#define CG_ABI_VERSION 2
 #define CG_API __attribute__((visibility("default")))
 
 /* Number formats. The first seven can be stored; the two HF32 rows only round (values stay float32). */
@@ -85,6 +85,13 @@ CG_API const char *cg_last_error(void);
 
 /* CONVGRAD_NUM_THREADS, else OMP_NUM_THREADS, else the cores this process may use. */
 CG_API int32_t cg_default_threads(void);
+
+/* Threads of the host process instead of the engine's own: `team` calls member(context) on up to `members` threads
+ * at once, the caller's among them, and returns when all have returned (the call GOMP_parallel of an OpenMP runtime
+ * is one). Two pools of one process would compete for its cores. Null gives the work back to the engine's own threads;
+ * so does fork() in the child. Results are the same bits either way. */
+typedef void (*cg_team)(void (*member)(void *), void *context, uint32_t members, uint32_t flags);
+CG_API void cg_borrow_threads(cg_team team);
 
 /* The instruction set in use: "baseline", "avx2", "avx512" or "neon". CONVGRAD_ISA forces one the machine has. */
 CG_API const char *cg_isa_name(void);

@@ -23,7 +23,7 @@ from convgrad.geometry import Contraction
 from convgrad.planning import Plan, Result
 from convgrad.problem import AxisOrder
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 
 # struct cg_problem of native/include/convgrad.h: sizes, then seven tensors (the address first), then four numbers.
 _SIZES = struct.Struct("=22q")
@@ -74,6 +74,7 @@ def library() -> ctypes.CDLL:
         ("cg_workspace_bytes", ctypes.c_int64, (address,)),
         ("cg_last_error", ctypes.c_char_p, ()),
         ("cg_default_threads", number, ()),
+        ("cg_borrow_threads", None, (address,)),
         ("cg_isa_name", ctypes.c_char_p, ()),
         ("cg_path_name", ctypes.c_char_p, (number,)),
         ("cg_path_condition", ctypes.c_char_p, (number,)),
@@ -106,6 +107,11 @@ def isa() -> str:
 def default_threads() -> int:
     """CONVGRAD_NUM_THREADS, else OMP_NUM_THREADS, else the cores this process may use."""
     return int(library().cg_default_threads())
+
+
+def borrow_threads(team: int | None) -> None:
+    """The engine computes on the threads of another runtime: `team` is the address of its GOMP_parallel."""
+    library().cg_borrow_threads(team)
 
 
 @cache
