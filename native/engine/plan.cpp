@@ -309,6 +309,40 @@ PassList list_passes(const cg_problem& p, bool to_fine, int path) {
     return list;
 }
 
+// How many lines of images side by side a task takes, and how many tasks share the rows of a chunk: what lets `threads`
+// finish together soonest, copies into the tile included (see images_beat_packing for their price).
+static void share_lines(const Spread spread[3], index_t panel, int threads, GatherPass* pass) {
+    const Blocks nominal = pass->blocks;
+    const index_t line = round_up(nominal.per[3] * nominal.per[0], panel);
+    const index_t held = pass->chunk_rows * line * nominal.per[1] * pass->classes.count;
+    const index_t tile_line = tile_floats(nominal, spread) / most(1, nominal.per[2] + spread[1].span);
+    double best = 0;
+    for (index_t lines = 1; lines <= nominal.extent[2]; ++lines) {
+        const bool whole = lines == nominal.extent[2];
+        if (lines > 1 && (lines * held > ACCUMULATOR_FLOATS ||
+                          pass->depth_block * tile_line * (lines + spread[1].span) > 2 * TILE_FLOATS))
+            break;
+        if (nominal.per[1] > 1 && !whole) continue;  // several depths only with all of their lines
+        Blocks b = nominal;
+        b.per[2] = lines;
+        b.count[2] = ceil_div(b.extent[2], lines);
+        b.total = b.count[0] * b.count[1] * b.count[2] * b.count[3];
+        for (index_t splits = 1; splits * pass->panel_rows <= pass->chunk_rows && splits <= 4; splits *= 2) {
+            const double tasks = double(b.total) * double(pass->chunks_at_once) * double(splits);
+            const double multiplied = double(lines * line * nominal.per[1]) * double(pass->sum_taps) *
+                                      double(ceil_div(ceil_div(pass->chunk_rows, splits), pass->panel_rows) * pass->panel_rows);
+            double cost = multiplied + 40.0 * double(tile_line * (lines + spread[1].span));
+            if (lines * held > ACCUMULATOR_FLOATS / 2) cost *= 1.03;  // the sums leave L2
+            cost *= tasks < 8.0 * threads ? double(ceil_div(index_t(tasks), threads)) : tasks / threads + 0.5;
+            if (best == 0 || cost < best * 0.995) {
+                best = cost;
+                pass->blocks = b;
+                pass->row_splits = splits;
+            }
+        }
+    }
+}
+
 bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassList& list, index_t number, int lanes,
                int threads, int path, GatherPass* pass) {
     ClassSet& set = pass->classes;
@@ -411,8 +445,11 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
         target = most(2 * panel, target / 2);
     double best = 0;
     const index_t smallest = most(panel, target * 5 / 8);
-    if (pass->side_by_side) pass->blocks = nominal;
-    else for (index_t size = target; size >= smallest || size == target; size -= panel) {
+    pass->row_splits = 1;
+    if (pass->side_by_side) {
+        pass->blocks = nominal;
+        share_lines(spread, panel, threads, pass);
+    } else for (index_t size = target; size >= smallest || size == target; size -= panel) {
         GatherPass trial = *pass;
         trial.blocks = make_blocks(extent, size, 16);
         if (size != target && trial.blocks.total == pass->blocks.total && trial.blocks.per[3] == pass->blocks.per[3] &&
@@ -431,8 +468,7 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     }
     pass->columns = block_columns(*pass, spread, panel);
     pass->tile_channel = tile_floats(pass->blocks, spread);
-    pass->row_splits = 1;
-    while (pass->blocks.total * pass->chunks_at_once * pass->row_splits < wanted &&
+    while (!pass->side_by_side && pass->blocks.total * pass->chunks_at_once * pass->row_splits < wanted &&
            pass->row_splits * 2 * pr <= pass->chunk_rows)
         pass->row_splits *= 2;
 
