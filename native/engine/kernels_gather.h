@@ -73,10 +73,13 @@ struct Eight {
 };
 enum { ONE_RUN = 8, ANY_RUNS = -1, BEYOND = -2 };
 
-static void describe_columns(const int* pixel, index_t count, index_t padded, Eight* eights) {
+// `exact`: nothing may be read beyond the last pixel.
+static void describe_columns(const int* pixel, index_t count, index_t padded, bool exact, Eight* eights) {
     for (index_t i = 0; i < padded; i += 8) {
         Eight e{0, 0, BEYOND};
-        if (i < count) {
+        if (i < count && exact && count - i < 8) {
+            e.split = ANY_RUNS;
+        } else if (i < count) {
             const int have = int(least(8, count - i));
             int run = 1;
             while (run < have && pixel[i + run] == pixel[i] + run) ++run;
@@ -130,6 +133,7 @@ struct GatherRun {
     const Target target;
     int weight_broken = 0, padding_met = 0;
     float* packed = nullptr;  // shared packed weights of the chunks at hand
+    bool source_in_place = false;  // 1x1 windows over contiguous float32: the source is its own tile
     index_t first_chunk = 0;
     GatherKernel kernel[READINGS][7] = {};  // by rows
 
@@ -232,6 +236,28 @@ static INLINE index_t weight_offset(const Gather& g, const AxisTaps taps[3], ind
            (taps[2].first_tap + x * taps[2].tap_step) * g.weight_tap[2];
 }
 
+// One tap whose rows lie side by side: whole panels of six, many rows converted at a time. Says how many rows it packed.
+static index_t pack_side_by_side(const GatherRun& run, index_t at, index_t rows, index_t depth, float* to) {
+    enum { ROWS = 480 };
+    const Source& w = run.weight;
+    const index_t whole = run.pass.panel_rows == 6 ? rows / 6 * 6 : 0;
+    float line[ROWS];
+    for (index_t begin = 0; begin < whole; begin += ROWS) {
+        const index_t count = least(ROWS, whole - begin);
+        for (index_t r = 0; r < depth; ++r) {
+            const index_t first = at + begin + r * run.g.weight_depth;
+            const float* from = (const float*)w.tensor->data + first;
+            if (w.kind != LOAD_F32) {
+                w.rows(w, first, 1, 0, count, 1, line, 0);
+                from = line;
+            }
+            float* panel = to + begin * depth + r * 6;
+            for (index_t i = 0; i < count; i += 6, panel += 6 * depth) __builtin_memcpy(panel, from + i, 24);
+        }
+    }
+    return whole;
+}
+
 // to = for each class: for each panel of rows: [(r, tap)][row of the panel]. Rows begin + [0, rows) of a group.
 static bool pack_weights(const GatherRun& run, index_t group, index_t begin, index_t rows, const KBlock& k, float* to) {
     const Gather& g = run.g;
@@ -257,7 +283,8 @@ static bool pack_weights(const GatherRun& run, index_t group, index_t begin, ind
         const index_t first = tap_at[0], reach = tap_at[count - 1] - first + 1;
         for (index_t t = 0; t < count; ++t) tap_at[t] -= first;
         const bool neighbours = reach >= count && reach <= MOST && g.weight_tap[2] == 1;
-        for (index_t row = 0; row < rows; row += run.pass.panel_rows) {
+        const index_t one_tap = count == 1 && g.weight_row == 1 ? pack_side_by_side(run, at + first, rows, depth, to) : 0;
+        for (index_t row = one_tap; row < rows; row += run.pass.panel_rows) {
             const index_t height = least(run.pass.panel_rows, rows - row);
             float* panel = to + row * depth * count;
             for (index_t r = 0; r < depth; ++r) {
@@ -443,6 +470,25 @@ static void write_block(const GatherRun& run, const Box& box, index_t group, ind
             }
 }
 
+// Panels of a window of one tap without padding are packed straight from contiguous float32 planes.
+static bool source_is_tile(const Gather& g, const GatherPass& pass) {
+    const index_t* st = g.source->stride;
+    index_t next = 1, reach = 0;
+    if (pass.direct) return false;  // a microkernel that jumps from plane to plane would pay for it every time
+    for (int a = 2; a >= 0; --a) {
+        const AxisTaps& taps = pass.classes.axis[a][0].taps;
+        if (pass.classes.per[a] != 1 || taps.count != 1 || taps.first_offset != 0 || g.source_step[a] != 1 ||
+            pass.classes.axis[a][0].cells > g.source_extent[a] || (g.source_extent[a] > 1 && st[a + 2] != next))
+            return false;
+        next *= g.source_extent[a];
+    }
+    const index_t channels = g.depth * g.groups;
+    if (__builtin_mul_overflow(pass.depth_block + 1, next, &reach) || reach > (1 << 29)) return false;
+    if (__builtin_mul_overflow(pass.blocks.per[0], channels * next, &reach) || reach > (1 << 29)) return false;
+    return load_kind(*g.source) == LOAD_F32 && (channels == 1 || st[1] == next) &&
+           (g.batch == 1 || st[0] == channels * next);
+}
+
 static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t split, char* scratch) {
     const Gather& g = run.g;
     const GatherPass& pass = run.pass;
@@ -461,6 +507,12 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
     shape_tile(box, pass.span, pass.slots, pass.side_by_side, &t);
     const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
     const index_t depths = box.end[1] - box.begin[1];
+    if (run.source_in_place) {
+        t.pitch = g.source_extent[2];
+        t.plane = g.source_extent[1] * t.pitch;
+        t.channel = g.source_extent[0] * t.plane;
+        t.unit = g.depth * g.groups * t.channel;
+    }
 
     Scratch take{scratch};
     float* tile = take.take<float>(pass.depth_block * pass.tile_channel + 2 * panel + 64);
@@ -493,7 +545,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                     pixels[u * strip_width + r * cells + i] = int(at + r * t.pitch + i);
         }
     }
-    if (!pass.direct) describe_columns(pixels, count, columns, eights);
+    if (!pass.direct) describe_columns(pixels, count, columns, run.source_in_place, eights);
     // Taps that meet the source from the pixels of a panel; the others would multiply padding.
     const auto reaching = [&](const AxisTaps taps[3], index_t strip, index_t within, TapRange in[3]) {
         const index_t z = box.begin[1] + (pass.side_by_side ? strip / lines : strip % depths);
@@ -536,9 +588,14 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
         }
         AxisTaps depth_taps[3];
         class_taps(pass, k, 0, depth_taps);
-        fill_tile(run.source, g.source_extent, t, box, group * g.depth + k.begin, depth,
-                  pass.classes.per[0] == 1 ? &depth_taps[0] : nullptr, tile, &report,
-                  pass.side_by_side ? plane : nullptr);
+        const float* cells_at = tile;
+        if (run.source_in_place)
+            cells_at = (const float*)g.source->data + box.begin[0] * t.unit + (group * g.depth + k.begin) * t.channel +
+                       box.begin[1] * t.plane + box.begin[2] * t.pitch + box.begin[3];
+        else
+            fill_tile(run.source, g.source_extent, t, box, group * g.depth + k.begin, depth,
+                      pass.classes.per[0] == 1 ? &depth_taps[0] : nullptr, tile, &report,
+                      pass.side_by_side ? plane : nullptr);
 
         const int* offset = offsets;
         for (int c = 0; c < pass.classes.count; ++c) {
@@ -551,7 +608,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                 continue;
             }
             if (!pass.direct)
-                pack_panels(tile, offset, length, pixels, count, columns, eights, panel, panels_packed);
+                pack_panels(cells_at, offset, length, pixels, count, columns, eights, panel, panels_packed);
             const index_t cached = pass.weights_in_place ? 12000 : 45000;
             const index_t at_once = most(4 * pass.panel_rows, cached / length / pass.panel_rows * pass.panel_rows);
             for (index_t row = first_row; row < last_row; row += at_once) {
@@ -572,7 +629,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                 }
                 index_t reduced = length, strip = 0, within = 0;
                 for (index_t i = 0; i < columns; i += panel, within += panel) {
-                    const float* b = pass.direct ? tile + pixels[i / panel] : panels_packed + i * length;
+                    const float* b = pass.direct ? cells_at + pixels[i / panel] : panels_packed + i * length;
                     if (pass.direct) {
                         if (within == strip_width) within = 0, ++strip;
                         if (within == 0 || pass.side_by_side) {
@@ -619,6 +676,7 @@ static int run_pass(const Gather& g, const GatherPass& pass, int threads) {
         run.kernel[SOME_WEIGHTS][rows] = gather_kernel_for<SOME_WEIGHTS>(rows, pass.panel_vectors);
         run.kernel[WEIGHTS_IN_PLACE][rows] = gather_kernel_for<WEIGHTS_IN_PLACE>(rows, pass.panel_vectors);
     }
+    run.source_in_place = source_is_tile(g, pass);
     const index_t all_chunks = pass.chunks * g.groups;
     if (pass.shared_weights && !pass.weights_in_place) {
         run.packed = (float*)shared_scratch(pass.shared_bytes);

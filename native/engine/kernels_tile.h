@@ -17,6 +17,7 @@ template <class F> static int in_parallel(int threads, index_t tasks, size_t byt
 
 static INLINE index_t least(index_t a, index_t b) { return a < b ? a : b; }
 static INLINE index_t most(index_t a, index_t b) { return a > b ? a : b; }
+static INLINE index_t magnitude(index_t a) { return a < 0 ? -a : a; }
 static INLINE index_t clamp(index_t v, index_t low, index_t high) { return most(low, least(v, high)); }
 static INLINE index_t ceil_div(index_t a, index_t b) { return (a + b - 1) / b; }
 static INLINE index_t floor_div(index_t a, index_t b) { return a / b - (a % b < 0 ? 1 : 0); }
@@ -31,12 +32,13 @@ struct Tile {
     TileAxis axis[3];
     index_t cells[3], slots[3];
     index_t images;  // 1 when the batch is outermost
+    index_t column;  // from one column to the next
     index_t pitch, column_slot, row_slot, plane, depth_slot, unit, channel;
 };
 
 static void shape_tile(const Box& box, const index_t span[3], const index_t slots[3], bool side_by_side, Tile* t) {
     const index_t batch = box.end[0] - box.begin[0];
-    t->images = side_by_side ? batch : 1;
+    t->images = t->column = side_by_side ? batch : 1;
     for (int a = 0; a < 3; ++a) {
         t->cells[a] = box.end[a + 1] - box.begin[a + 1] + span[a];
         t->slots[a] = slots[a];

@@ -86,6 +86,7 @@ struct WeightRun {
     const Source fine, coarse;
     const Target target;
     index_t taps, panel;
+    bool fine_in_place;  // float32 without padding is broadcast from where it lies
     float* partial_sums = nullptr;
     int coarse_broken = 0, padding_met = 0;
     WeightKernel kernel[2][9] = {};  // by whether pixels are listed, by rows
@@ -169,13 +170,27 @@ static void write_weights(const WeightRun& run, index_t group, const AxisTaps ta
     }
 }
 
+// Without padding, float32 needs no copy: any strides will do for a broadcast. Planes a multiple of a page apart would
+// fight for the same cache sets.
+static bool fine_is_tile(const cg_problem& p, const WeightPlan& plan) {
+    const index_t* st = p.fine_operand.stride;
+    double reach = double(plan.blocks.per[0]) * double(magnitude(st[0])) + double(plan.tile_channels) * double(magnitude(st[1]));
+    for (int a = 0; a < 3; ++a) {
+        const index_t last = (p.coarse[a] - 1) * p.stride[a] + (p.window[a] - 1) * p.dilation[a] - p.pad[a];
+        if (p.pad[a] > 0 || last >= p.fine[a]) return false;
+        reach += double(p.fine[a]) * double(magnitude(st[a + 2]));
+    }
+    return load_kind(p.fine_operand) == LOAD_F32 && plan.group_count == 1 && p.stride[2] == 1 && reach < double(1 << 30) &&
+           (st[1] % 1024 != 0 || st[1] == 0);
+}
+
 static index_t list_pixels(const Box& box, const Tile& t, Pixel* pixel) {
     int count = 0;
     for (index_t n = 0; n < box.end[0] - box.begin[0]; ++n)
         for (index_t d = 0; d < box.end[1] - box.begin[1]; ++d)
             for (index_t r = 0; r < box.end[2] - box.begin[2]; ++r)
                 for (index_t c = 0; c < box.end[3] - box.begin[3]; ++c, ++count)
-                    pixel[count] = Pixel{int(n * t.unit + d * t.plane + r * t.pitch + c), count};
+                    pixel[count] = Pixel{int(n * t.unit + d * t.plane + r * t.pitch + c * t.column), count};
     return count;
 }
 
@@ -200,7 +215,7 @@ static index_t list_by_tap(const WeightRun& run, const Box& box, const Tile& t, 
                     for (index_t d = from[0]; d < to[0]; ++d)
                         for (index_t r = from[1]; r < to[1]; ++r)
                             for (index_t c = from[2]; c < to[2]; ++c)
-                                *to_list++ = Pixel{int(n * t.unit + d * t.plane + r * t.pitch + c),
+                                *to_list++ = Pixel{int(n * t.unit + d * t.plane + r * t.pitch + c * t.column),
                                                    int(((n * size[1] + d) * size[2] + r) * size[3] + c)};
                 listed[tap] = int(to_list - (pixel + tap * pixels));
             }
@@ -249,6 +264,14 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
         Tile t;
         shape_tile(box, plan.span, plan.slots, false, &t);
         for (int a = 0; a < 3; ++a) t.axis[a] = tile_axis(taps[a], p.stride[a]);
+        const index_t* fs = p.fine_operand.stride;
+        if (run.fine_in_place) {
+            t.unit = fs[0];
+            t.channel = fs[1];
+            t.plane = p.stride[0] * fs[2];
+            t.pitch = p.stride[1] * fs[3];
+            t.column = p.stride[2] * fs[4];
+        }
         const index_t pixels = plan.by_tap ? list_by_tap(run, box, t, taps, pixel, listed)
                                            : list_pixels(box, t, pixel);
         const bool one_tile = last_channel - first_channel <= plan.tile_channels;
@@ -259,9 +282,23 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
                                          run.panel, pixels, coarse);
             for (index_t f = first_channel; f < last_channel; f += plan.tile_channels) {
                 const index_t channels = least(plan.tile_channels, last_channel - f);
-                if (panel == first_panel || !one_tile)
-                    fill_tile(run.fine, p.fine, t, box, group * p.fine_channels + f, channels, &taps[0], tile, &report);
-                tap_offsets(t, taps, row);
+                const float* cells = tile;
+                if (run.fine_in_place) {
+                    cells = (const float*)p.fine_operand.data + box.begin[0] * fs[0] +
+                            (group * p.fine_channels + f) * fs[1];
+                    for (int a = 0; a < 3; ++a) cells += (box.begin[a + 1] * p.stride[a] - p.pad[a]) * fs[a + 2];
+                    index_t tap = 0;
+                    for (index_t z = 0; z < taps[0].count; ++z)
+                        for (index_t y = 0; y < taps[1].count; ++y)
+                            for (index_t x = 0; x < taps[2].count; ++x)
+                                row[tap++] = int(z * p.dilation[0] * fs[2] + y * p.dilation[1] * fs[3] +
+                                                 x * p.dilation[2] * fs[4]);
+                } else {
+                    if (panel == first_panel || !one_tile)
+                        fill_tile(run.fine, p.fine, t, box, group * p.fine_channels + f, channels, &taps[0], tile,
+                                  &report);
+                    tap_offsets(t, taps, row);
+                }
                 for (index_t c = 1; c < channels; ++c)
                     for (index_t i = 0; i < count; ++i) row[c * count + i] = row[i] + int(c * t.channel);
                 // Rows of the result: (f, tap) in order, or channel after channel of one tap with the pixels it meets.
@@ -272,7 +309,7 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
                         for (index_t s = 0; s < sets; ++s) {
                             const index_t height = least(plan.panel_rows, rows - r), first = r * next_row + s;
                             run.kernel[plan.by_tap][height](
-                                plan.by_tap ? listed[s] : pixels, tile, row + first, next_row, pixel + s * pixels,
+                                plan.by_tap ? listed[s] : pixels, cells, row + first, next_row, pixel + s * pixels,
                                 coarse + (q - panel) * run.panel * pixels,
                                 sums + (q - first_panel) * sums_panel + ((f - first_channel) * count + first) * run.panel,
                                 next_row * run.panel);
@@ -313,7 +350,8 @@ static int run_weight(const cg_problem& p, int threads) {
     WeightPlan plan;
     plan_weight(p, LANES, threads, &plan);
     WeightRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight),
-                  p.window[0] * p.window[1] * p.window[2], index_t(plan.panel_vectors) * LANES};
+                  p.window[0] * p.window[1] * p.window[2], index_t(plan.panel_vectors) * LANES,
+                  fine_is_tile(p, plan)};
     for (int rows = 1; rows <= 8; ++rows) {
         run.kernel[0][rows] = weight_kernel_for<false>(rows, plan.panel_vectors);
         run.kernel[1][rows] = weight_kernel_for<true>(rows, plan.panel_vectors);
