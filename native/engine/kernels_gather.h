@@ -287,6 +287,14 @@ static bool pack_weights(const GatherRun& run, index_t group, index_t begin, ind
         for (index_t row = one_tap; row < rows; row += run.pass.panel_rows) {
             const index_t height = least(run.pass.panel_rows, rows - row);
             float* panel = to + row * depth * count;
+            if (!in_place && g.weight_depth == 1 && depth > 1) {  // channels to be reduced lie side by side
+                for (index_t t = 0; t < count; ++t) {
+                    w.rows(w, at + row * g.weight_row + first + tap_at[t], height, g.weight_row, depth, 1, line, depth);
+                    for (index_t r = 0; r < depth; ++r)
+                        for (index_t i = 0; i < height; ++i) panel[(r * count + t) * height + i] = line[i * depth + r];
+                }
+                continue;
+            }
             for (index_t r = 0; r < depth; ++r) {
                 float* out = panel + r * count * height;
                 const index_t from = at + row * g.weight_row + r * g.weight_depth;

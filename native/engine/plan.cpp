@@ -608,7 +608,9 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
         const index_t tasks = plan->partials * p.groups * plan->group_count * plan->channel_split * plan->panel_split;
         if (fits && tasks >= wanted) break;
         if (!fits && plan->panels_per_task * panel > 256) plan->panel_split *= 2;
-        else if (plan->channels_per_task >= 16) plan->channel_split *= 2;
+        // Splitting channels packs the coarse values again, splitting panels fills the tile again: in turn.
+        else if (plan->channels_per_task >= 16 && (plan->channel_split <= plan->panel_split || plan->panels_per_task < 4))
+            plan->channel_split *= 2;
         else if (plan->panels_per_task >= 2) plan->panel_split *= 2;
         else if (plan->channels_per_task >= 2) plan->channel_split *= 2;
         else break;

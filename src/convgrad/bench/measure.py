@@ -131,16 +131,14 @@ def _own_word(request: Request) -> str:
 
 
 def _in_dtype(request: Request, word: str) -> Request:
-    """The request with every tensor in a dtype; HF32 is float32 with that math, on a product that has it."""
+    """The request with every tensor in a dtype; HF32 is float32 with that math."""
     if word == _own_word(request):
         return request
     name = "float32" if word == "hf32" else dtypes.find(word).name
     tensors = ("grad_output", "input", "weight", "bias", "grad_input", "grad_weight", "grad_bias")
     specs = {field: getattr(request, field) for field in tensors}
     moved = replace(request, **{field: replace(spec, dtype=name) for field, spec in specs.items() if spec is not None})
-    if word != "hf32":
-        return moved
-    return replace(moved, math=MATH_NAMES.index("hf32"), product="A2" if moved.product == "cpu" else moved.product)
+    return replace(moved, math=MATH_NAMES.index("hf32")) if word == "hf32" else moved
 
 
 def _want_name(mask: tuple[bool, ...] | None) -> str:
