@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -276,7 +277,7 @@ def _times(
 
 
 def measured_rate(plan: Plan) -> float:
-    """FLOP/s of one core here, from one block of the weight gradient (or of the first step) run twice."""
+    """FLOP/s of one core here while all are busy, as a worker's are: a block of the weight gradient, a second of it."""
     made = partition(plan)
     g = made.geometry
     step = next((s for s in plan.steps if s.result is Result.GRAD_WEIGHT), None)
@@ -291,12 +292,13 @@ def measured_rate(plan: Plan) -> float:
     small = block_plan(plan, block, unrounded(plan, step))
     fine, coarse = (_ones(small, shape, which) for shape, which in ((block.fine_shape, 0), (block.coarse_shape, 1)))
     out = np.empty(natural(block.weight_shape, plan.problem.weight_order), small.accumulate.value)
-    seconds = []
-    for _ in range(2):
+    cores = engines.info().threads
+    seconds: list[float] = []
+    while len(seconds) < 3 or sum(seconds) < 1:
         start = time.perf_counter()
-        engines.run(small, fine, coarse, None, {step.result: out}, threads=1)
+        engines.run(small, fine, coarse, None, {step.result: out}, threads=cores)
         seconds.append(time.perf_counter() - start)
-    return 2.0 * block.multiply_adds / min(seconds)
+    return 2.0 * block.multiply_adds / statistics.median(seconds) / cores
 
 
 def _ones(plan: Plan, shape: tuple[int, ...], coarse: int) -> AnyArray:
