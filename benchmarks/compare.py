@@ -61,9 +61,8 @@ matrix product measured beside each problem, the share is ours of it.
   lane, and sums over lanes always have eight. The AVX-512 kernels have been compiled but not yet run: no processor or
   emulator at hand knows them. NEON has the same order and fused multiply-adds too, but is only promised to agree on
   exact sums. The x86-64 baseline has no fused multiply-add: its sums differ in the last bits.
-* Workspace: at most 5 MiB shared by a call and 4 MiB per thread (for one channel per group, in windows of up to a
-  million taps; beyond, it grows with the window); `plan.workspace_bytes` says how
-  much. It is kept by the threads and used again. Peak memory of a call is its tensors plus this.
+* Workspace: at most 5 MiB shared by a call and 4 MiB per thread; `plan.workspace_bytes` says how much. It is kept by
+  the threads and used again. Peak memory of a call is its tensors plus this.
 * An inf or NaN reaches exactly what the law ties it to; where a fast path would let it meet a padding zero, the plain
   path computes the contraction again.
 

@@ -124,6 +124,7 @@ def test_plans_name_their_paths():
         "conv n1 c3>8 i4000x4000 k3x3 s63 p1 d1000 g1 fp32",
         "conv n1 c8>8 i1000000 k3 s1 p0 d100000 g8 fp32",
         "conv n8 c4096>4096 i14x14 k31x31 s1 p15 d1 g4096 fp16",
+        "conv n1 c2>2 i4194304 k4194305 s1 p2097152 d1 g2 fp32",
     ],
 )
 def test_workspace_is_bounded(line):

@@ -197,7 +197,11 @@ bool never(const cg_problem&, int) { return false; }
 bool single_precision_gather(const cg_problem& p, int contraction) {
     return !uses_double(p, contraction) && contraction != TO_WEIGHT;
 }
-bool depthwise(const cg_problem& p, int contraction) { return is_depthwise(p) && !uses_double(p, contraction); }
+bool depthwise(const cg_problem& p, int contraction) {
+    // Data gradients hold the window of a channel whole: beyond this the other paths cut it.
+    const double taps = double(p.window[0]) * double(p.window[1]) * double(p.window[2]);
+    return is_depthwise(p) && !uses_double(p, contraction) && (contraction == TO_WEIGHT || taps <= 1 << 20);
+}
 bool depthwise_channels(const cg_problem& p, int contraction) {
     const cg_tensor& from = contraction == TO_FINE ? p.coarse_operand : p.fine_operand;
     const cg_tensor& to = contraction == TO_WEIGHT ? p.coarse_operand : result_of(p, contraction);

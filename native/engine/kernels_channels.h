@@ -243,6 +243,76 @@ static void channel_dots_any(index_t taps, index_t cells, const float* y, index_
     }
 }
 
+// Three neighbouring taps, 8*V channels: what a tap reads now its neighbour has read before (STRIDE cells earlier).
+template <int V, int STRIDE>
+static void three_dots(index_t cells, const float* y, index_t y_cell, const float* x, index_t x_cell, float* sums,
+                       index_t sums_tap) {
+    v8 acc[3][V], at[3][V];
+    UNROLL for (int t = 0; t < 3; ++t)
+        UNROLL for (int j = 0; j < V; ++j) {
+            acc[t][j] = v8{};
+            at[t][j] = t < 3 - STRIDE ? load8(x + t * x_cell + 8 * j) : v8{};
+        }
+    for (index_t i = 0; i < cells; ++i, y += y_cell, x += STRIDE * x_cell) {
+        UNROLL for (int j = 0; j < V; ++j) {
+            const v8 a = load8(y + 8 * j);
+            UNROLL for (int t = 3 - STRIDE; t < 3; ++t) at[t][j] = load8(x + t * x_cell + 8 * j);
+            UNROLL for (int t = 0; t < 3; ++t) acc[t][j] = fma8(a, at[t][j], acc[t][j]);
+            UNROLL for (int t = 0; t < 3 - STRIDE; ++t) at[t][j] = at[t + STRIDE][j];
+        }
+    }
+    UNROLL for (int t = 0; t < 3; ++t)
+        UNROLL for (int j = 0; j < V; ++j) {
+            float* p = sums + t * sums_tap + 8 * j;
+            store8(p, load8(p) + acc[t][j]);
+        }
+}
+
+// One coarse line with every row of the window that meets the source, for windows three columns wide.
+static void three_columns(const cg_problem& p, const ChannelView& x, const ChannelView& y, index_t z, index_t r,
+                          index_t begin, index_t end, index_t channels, float* sums, index_t sums_tap) {
+    Tied tied[3];
+    index_t low = begin, high = end;  // cells all three taps have
+    for (int k = 0; k < 3; ++k) {
+        tied[k] = tied_cells(p.coarse[2], p.fine[2], p.stride[2], k - p.pad[2]);
+        tied[k].begin = clamp(tied[k].begin, begin, end);
+        tied[k].end = clamp(tied[k].end, tied[k].begin, end);
+        low = most(low, tied[k].begin);
+        high = least(high, tied[k].end);
+    }
+    if (low > high) low = high = begin;
+    const index_t step = p.stride[2] * x.cell;
+    for (index_t c = 0; c < channels;) {
+        const index_t width = channels - c >= 16 ? 16 : 8;
+        const float* line = y.base + z * y.depth + r * y.row + c;
+        for (index_t kz = 0; kz < p.window[0]; ++kz) {
+            const index_t sz = tied_source(p, false, 0, z, kz);
+            for (index_t ky = 0; sz >= 0 && ky < p.window[1]; ++ky) {
+                const index_t sy = tied_source(p, false, 1, r, ky);
+                if (sy < 0) continue;
+                const float* from = x.base + sz * x.depth + sy * x.row - p.pad[2] * x.cell + c;
+                float* to = sums + (kz * p.window[1] + ky) * 3 * sums_tap + c;
+                for (int k = 0; k < 3; ++k) {
+                    const index_t parts[2][2] = {{tied[k].begin, least(low, tied[k].end)},
+                                                 {most(high, most(low, tied[k].begin)), tied[k].end}};
+                    for (const auto& part : parts)
+                        for (index_t j = 0; j < width && part[0] < part[1]; j += 8) {
+                            const index_t at = k * x.cell + j;
+                            float* sum = to + k * sums_tap + j;
+                            channel_dots<1>(part[1] - part[0], line + part[0] * y.cell + j, y.cell,
+                                            from + part[0] * step, step, &at, &sum);
+                        }
+                }
+                if (low == high) continue;
+                const auto dots = width == 16 ? (p.stride[2] == 1 ? three_dots<2, 1> : three_dots<2, 2>)
+                                              : (p.stride[2] == 1 ? three_dots<1, 1> : three_dots<1, 2>);
+                dots(high - low, line + low * y.cell, y.cell, from + low * step, x.cell, to, sums_tap);
+            }
+        }
+        c += width;
+    }
+}
+
 // A run of pixel blocks for one block of channels; sums[tap][channel of the block].
 static void channel_weight_task(ChannelRun& run, index_t channel, index_t partial, float* sums, index_t sums_tap,
                                 char* scratch) {
@@ -268,7 +338,11 @@ static void channel_weight_task(ChannelRun& run, index_t channel, index_t partia
             const SourceBox here{{box.begin[1], box.begin[2], box.begin[3]}, {box.end[1], box.end[2], box.end[3]}};
             const ChannelView y = view_channels(run.coarse, coarse_in_place, n, channel, channels, plan.block, here,
                                                 coarse_buffer);
-            for (index_t z = box.begin[1]; z < box.end[1]; ++z)
+            const bool three = p.window[2] == 3 && p.dilation[2] == 1 && p.stride[2] <= 2;
+            for (index_t z = box.begin[1]; three && z < box.end[1]; ++z)
+                for (index_t r = box.begin[2]; r < box.end[2]; ++r)
+                    three_columns(p, x, y, z, r, box.begin[3], box.end[3], padded, sums, sums_tap);
+            for (index_t z = box.begin[1]; !three && z < box.end[1]; ++z)
                 for (index_t r = box.begin[2]; r < box.end[2]; ++r)
                     for (index_t c8 = 0; c8 < padded; c8 += 8) {
                         const float* line = y.base + z * y.depth + r * y.row + c8;

@@ -149,12 +149,19 @@ static bool load_transposed(const Source& s, index_t at, index_t rows, index_t r
                 to[c * to_row + r + k] = v;
             }
     }
-    for (; r < rows; ++r)
-        for (index_t c = 0; c < columns; ++c) {
+    for (; r < rows; ++r) {
+        index_t c = 0;
+        for (; c + 8 <= columns; c += 8) {
+            const v8 v = from.eight(at + r * row + c);
+            check.see(v);
+            UNROLL for (int k = 0; k < 8; ++k) to[(c + k) * to_row + r] = v[k];
+        }
+        for (; c < columns; ++c) {
             const float v = from.one(at + r * row + c);
             check.see(v);
             to[c * to_row + r] = v;
         }
+    }
     return !check.broken();
 }
 
