@@ -1,5 +1,7 @@
 """Every path of the native engine on every problem it accepts, against the reference engine."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -98,13 +100,19 @@ def test_not_a_number_reaches_only_what_the_law_ties(line, hole):
 
 
 def test_a_path_that_cannot_take_a_problem_says_so():
-    """Forcing the depthwise path on a dense problem is refused in words, and nothing is written."""
+    """Forcing the depthwise path on a dense problem is refused in words, nothing is written, nothing planned."""
     made = problems.problem(problems.LINES[0])
     results = problems.empty_results(made)
     arrays = problems.operands(made, integers(4))
     with pytest.raises(AssertionError, match="does not accept"):
         native.run(made, *arrays, results, path=native.path_names().index("depthwise rows"))
     assert all(np.all(r == -13) for r in results.values())
+    forced = native._template(made, [*arrays, *results.values()], native.path_names().index("depthwise rows"))
+    image = bytearray(forced.image)
+    for place in forced.places:
+        native._ADDRESS.pack_into(image, place, 64)
+    memory = (ctypes.c_char * len(image)).from_buffer(image)
+    assert native.library().cg_workspace_bytes(ctypes.addressof(memory)) == -1
 
 
 def test_plans_name_their_paths():

@@ -1,5 +1,6 @@
 """The engine on PyTorch's threads: the same bits, and a forked child falls back to threads of its own."""
 
+import ctypes
 import multiprocessing
 
 import numpy as np
@@ -28,6 +29,24 @@ def test_lent_threads_give_the_same_bits():
     own = [gradients(threads) for threads in (1, 2, 3)]
     share_threads()
     assert all(one == lent[0] for one in lent + own)
+
+
+def test_the_engine_asks_the_lender_for_every_thread():
+    """A lender of threads is called with all members, and what its members compute is the whole result."""
+    asked = []
+
+    @ctypes.CFUNCTYPE(None, ctypes.CFUNCTYPE(None, ctypes.c_void_p), ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
+    def team(member, context, members, flags):
+        asked.append(members)
+        member(context)  # one member does the work of all
+
+    expected = gradients(1)
+    native.borrow_threads(ctypes.cast(team, ctypes.c_void_p).value)
+    try:
+        assert gradients(3) == expected
+    finally:
+        share_threads()
+    assert asked and set(asked) == {3}
 
 
 def _in_child(queue):

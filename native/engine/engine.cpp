@@ -266,6 +266,15 @@ const Isa& isa() {
     return *chosen;
 }
 
+// Every gradient asked for can take the path a test forces; plans of other paths may not be computable.
+static bool forced_path_accepts(const cg_problem& p) {
+    for (int contraction = TO_FINE; contraction < BIAS; ++contraction)
+        if (p.path != PATH_CHOOSE && result_of(p, contraction).data != nullptr &&
+            !path_table[p.path].accepts(p, contraction))
+            return false;
+    return true;
+}
+
 }  // namespace cg
 
 using namespace cg;
@@ -299,6 +308,10 @@ int32_t cg_choose_path(const cg_problem* problem, int32_t contraction) {
 int64_t cg_workspace_bytes(const cg_problem* problem) {
     if (check(problem) != CG_OK) return -1;
     const cg_problem& p = *problem;
+    if (!forced_path_accepts(p)) {
+        refuse("the forced path does not accept this problem");
+        return -1;
+    }
     const int threads = p.threads > 0 ? p.threads : default_threads();
     size_t largest = 0;
     for (int contraction = TO_FINE; contraction <= BIAS; ++contraction) {
@@ -313,10 +326,7 @@ int32_t cg_run(const cg_problem* problem) {
     int status = check(problem);
     if (status != CG_OK) return status;
     const cg_problem& p = *problem;
-    for (int contraction = TO_FINE; contraction <= BIAS; ++contraction)
-        if (p.path != PATH_CHOOSE && contraction != BIAS && result_of(p, contraction).data != nullptr &&
-            !path_table[p.path].accepts(p, contraction))
-            return refuse("the forced path does not accept this problem");
+    if (!forced_path_accepts(p)) return refuse("the forced path does not accept this problem");
     // Small problems stay on the calling thread: waking another costs more than it brings.
     const int threads = multiplications(p) < 150000 ? 1 : p.threads > 0 ? p.threads : default_threads();
     for (int contraction = TO_FINE; contraction <= BIAS; ++contraction) {

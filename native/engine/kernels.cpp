@@ -15,6 +15,8 @@ namespace {
 #include "kernels_numbers.h"
 #include "kernels_tile.h"
 #include "kernels_gather.h"
+#include "kernels_gather_results.h"
+#include "kernels_gather_task.h"
 #include "kernels_weight.h"
 #include "kernels_columns.h"
 #include "kernels_plain.h"

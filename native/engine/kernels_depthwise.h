@@ -371,13 +371,6 @@ struct DepthwiseWeightRun {
     int broken = 0;
 };
 
-static INLINE void depthwise_tap_group(const DepthwiseWeightPlan& plan, index_t number, AxisTaps taps[3]) {
-    for (int a = 2; a >= 0; --a) {
-        taps[a] = group_taps(plan.taps[a], plan.tap_groups[a], number % plan.tap_groups[a]);
-        number /= plan.tap_groups[a];
-    }
-}
-
 // Rows of the window sums of one channel go to the weight tensor.
 static void write_window(const DepthwiseWeightRun& run, index_t channel, const AxisTaps taps[3], const float* sums) {
     const Target& t = run.target;
@@ -394,7 +387,7 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
     const DepthwiseWeightPlan& plan = run.plan;
     const cg_problem& p = run.p;
     AxisTaps taps[3];
-    depthwise_tap_group(plan, number, taps);
+    tap_group(plan.taps, plan.tap_groups, number, taps);
     const index_t count = tap_count(taps);
     Scratch take{scratch};
     float* tile = take.take<float>(plan.tile_floats + 128);
@@ -499,7 +492,7 @@ static int run_depthwise_weight(const cg_problem& p, int threads) {
             return depthwise_weight_task(run, channel, number, part, scratch,
                                          run.partial_sums + task * plan.most_taps);
         AxisTaps taps[3];
-        depthwise_tap_group(plan, number, taps);
+        tap_group(plan.taps, plan.tap_groups, number, taps);
         float* window = (float*)(scratch + plan.task_bytes) - (plan.most_taps + 16);
         depthwise_weight_task(run, channel, number, 0, scratch, window);
         write_window(run, channel, taps, window);
@@ -509,7 +502,7 @@ static int run_depthwise_weight(const cg_problem& p, int threads) {
     if (is_raised(&run.broken)) return STATUS_REDO_PLAIN;
     for (index_t w = 0; plan.partials > 1 && w < windows; ++w) {
         AxisTaps taps[3];
-        depthwise_tap_group(plan, w % plan.group_count, taps);
+        tap_group(plan.taps, plan.tap_groups, w % plan.group_count, taps);
         float* first = run.partial_sums + w * plan.most_taps;
         for (index_t part = 1; part < plan.partials; ++part)
             for (index_t i = 0; i < tap_count(taps); ++i) first[i] += first[part * windows * plan.most_taps + i];

@@ -92,10 +92,11 @@ struct WeightRun {
     WeightKernel kernel[2][9] = {};  // by whether pixels are listed, by rows
 };
 
-static INLINE void tap_group(const WeightRun& run, index_t number, AxisTaps taps[3]) {
+// Part `number` of a window cut into groups of taps.
+static INLINE void tap_group(const AxisTaps all[3], const index_t groups[3], index_t number, AxisTaps taps[3]) {
     for (int a = 2; a >= 0; --a) {
-        taps[a] = group_taps(run.plan.taps[a], run.plan.tap_groups[a], number % run.plan.tap_groups[a]);
-        number /= run.plan.tap_groups[a];
+        taps[a] = group_taps(all[a], groups[a], number % groups[a]);
+        number /= groups[a];
     }
 }
 
@@ -103,7 +104,7 @@ static index_t taps_before(const WeightRun& run, index_t number) {
     index_t before = 0;
     for (index_t i = 0; i < number; ++i) {
         AxisTaps taps[3];
-        tap_group(run, i, taps);
+        tap_group(run.plan.taps, run.plan.tap_groups, i, taps);
         before += tap_count(taps);
     }
     return before;
@@ -227,7 +228,7 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
     const WeightPlan& plan = run.plan;
     const cg_problem& p = run.p;
     AxisTaps taps[3];
-    tap_group(run, tap_group_number, taps);
+    tap_group(run.plan.taps, run.plan.tap_groups, tap_group_number, taps);
     const index_t count = tap_count(taps);
     const index_t first_channel = channel_part * plan.channels_per_task;
     const index_t last_channel = least(p.fine_channels, first_channel + plan.channels_per_task);
@@ -333,7 +334,7 @@ static void add_partials(WeightRun& run, index_t group, index_t panel, index_t p
     float* first = run.partial_sums + (group * plan.panels + panel) * all;
     for (index_t number = 0; number < plan.group_count; ++number) {
         AxisTaps taps[3];
-        tap_group(run, number, taps);
+        tap_group(run.plan.taps, run.plan.tap_groups, number, taps);
         const index_t count = tap_count(taps) * run.panel;
         const index_t begin = p.fine_channels * part / parts, end = p.fine_channels * (part + 1) / parts;
         float* sums = first + (p.fine_channels * taps_before(run, number)) * run.panel + begin * count;

@@ -238,13 +238,13 @@ Gather make_gather(const cg_problem& p, bool to_fine) {
 }
 
 // Padded columns times the taps they meet: what the classes of one axis cost with `images` side by side (columns) or
-// with one image (rows, depths).
+// with one image (rows, depths). The first cells of a long axis stand for all.
 static index_t reached(const ClassSet& set, const Gather& g, int axis, index_t images) {
     index_t sum = 0;
     const index_t cells_at_once = axis == 2 ? 16 : images;
     for (int c = 0; c < set.per[axis]; ++c) {
         const AxisClass& one = set.axis[axis][c];
-        for (index_t i = 0; i < one.cells * images; i += cells_at_once) {
+        for (index_t i = 0; i < least(one.cells, 4096) * images; i += cells_at_once) {
             const index_t last = least(one.cells - 1, (i + cells_at_once - 1) / images);
             const TapRange in = reaching_taps(one.taps, g.source_step[axis], g.source_extent[axis], i / images, last);
             sum += (in.end - in.begin) * cells_at_once;

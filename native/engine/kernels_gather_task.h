@@ -1,0 +1,273 @@
+// One task of a data contraction: a block of pixels and some output channels, over the whole reduction.
+#pragma once
+
+// Steps of the taps within a box of the window, for every channel of a K block.
+struct StepList {
+    Step* steps;
+    const int* offsets;   // tile cell of every tap of the class, first channel
+    const Gather* in_place;  // whose weights are read where they lie; null when packed
+    index_t depth, channel;
+    AxisTaps taps[3];
+    TapRange in[3];
+    index_t length;
+
+    void describe(const TapRange box[3]) {
+        bool same = true;
+        for (int a = 0; a < 3; ++a) {
+            same &= in[a].begin == box[a].begin && in[a].end == box[a].end;
+            in[a] = box[a];
+        }
+        if (same) return;
+        const index_t next = in_place != nullptr ? in_place->weight_depth : tap_count(taps);
+        length = 0;
+        for (index_t z = in[0].begin; z < in[0].end; ++z)
+            for (index_t y = in[1].begin; y < in[1].end; ++y)
+                for (index_t x = in[2].begin; x < in[2].end; ++x) {
+                    const index_t tap = (z * taps[1].count + y) * taps[2].count + x;
+                    const index_t weight = in_place != nullptr ? weight_offset(*in_place, taps, z, y, x) : tap;
+                    steps[length++] = Step{int(weight), offsets[tap]};
+                }
+        const index_t first = length;
+        for (index_t r = 1; r < depth; ++r)
+            for (index_t i = 0; i < first; ++i)
+                steps[length++] = Step{int(steps[i].weight + r * next), int(steps[i].cell + r * channel)};
+    }
+};
+
+// Panels of a window of one tap without padding are packed straight from contiguous float32 planes.
+static bool source_is_tile(const Gather& g, const GatherPass& pass) {
+    const index_t* st = g.source->stride;
+    index_t next = 1, reach = 0;
+    if (pass.direct) return false;  // a microkernel that jumps from plane to plane would pay for it every time
+    for (int a = 2; a >= 0; --a) {
+        const AxisTaps& taps = pass.classes.axis[a][0].taps;
+        if (pass.classes.per[a] != 1 || taps.count != 1 || taps.first_offset != 0 || g.source_step[a] != 1 ||
+            pass.classes.axis[a][0].cells > g.source_extent[a] || (g.source_extent[a] > 1 && st[a + 2] != next))
+            return false;
+        next *= g.source_extent[a];
+    }
+    const index_t channels = g.depth * g.groups;
+    if (__builtin_mul_overflow(pass.depth_block + 1, next, &reach) || reach > (1 << 29)) return false;
+    if (__builtin_mul_overflow(pass.blocks.per[0], channels * next, &reach) || reach > (1 << 29)) return false;
+    return load_kind(*g.source) == LOAD_F32 && (channels == 1 || st[1] == next) &&
+           (g.batch == 1 || st[0] == channels * next);
+}
+
+static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t split, char* scratch) {
+    const Gather& g = run.g;
+    const GatherPass& pass = run.pass;
+    const index_t group = chunk / pass.chunks, chunk_begin = chunk % pass.chunks * pass.chunk_rows;
+    const index_t chunk_rows = least(g.rows - chunk_begin, pass.chunk_rows);
+    const index_t panels = ceil_div(chunk_rows, pass.panel_rows);
+    const index_t first_row = panels * split / pass.row_splits * pass.panel_rows;
+    const index_t last_row = least(chunk_rows, panels * (split + 1) / pass.row_splits * pass.panel_rows);
+    if (first_row >= last_row) return;
+    Box box;
+    block_box(pass.blocks, block, &box);
+    const index_t panel = run.panel();
+    const index_t k_most = pass.depth_block * most(1, pass.most_taps);
+
+    Tile t;
+    shape_tile(box, pass.span, pass.slots, pass.side_by_side, &t);
+    const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
+    const index_t depths = box.end[1] - box.begin[1];
+    if (run.source_in_place) {
+        t.pitch = g.source_extent[2];
+        t.plane = g.source_extent[1] * t.pitch;
+        t.channel = g.source_extent[0] * t.plane;
+        t.unit = g.depth * g.groups * t.channel;
+    }
+
+    Scratch take{scratch};
+    float* tile = take.take<float>(pass.depth_block * pass.tile_channel + 2 * panel + 64);
+    float* accumulators = take.take<float>(pass.chunk_rows * pass.columns * pass.classes.count);
+    float* panels_packed = pass.direct ? nullptr : take.take<float>(k_most * pass.columns);
+    int* offsets = take.take<int>(pass.depth_block * most(1, pass.sum_taps));
+    Step* steps = (Step*)take.take<int>(2 * k_most);
+    int* pixels = take.take<int>(4 * pass.columns + 64);
+    Eight* eights = (Eight*)(pixels + pass.columns);
+    int* strip_columns = take.take<int>(pass.blocks.per[0] * pass.blocks.per[1] * pass.blocks.per[2]);
+    float* plane = take.take<float>(pass.plane_floats);
+    float* local = pass.shared_weights ? nullptr : (float*)take.at;
+
+    // Columns of the accumulators, in strips: pixels one after the other when packed; the padded rows of one depth of
+    // one image when direct; one row of all images when they lie side by side.
+    const index_t strips = pass.side_by_side ? depths * lines : (box.end[0] - box.begin[0]) * depths;
+    const index_t strip_width = !pass.direct ? lines * cells
+                                : ceil_div(pass.side_by_side ? cells * t.images : (lines - 1) * t.pitch + cells, panel) * panel;
+    const index_t count = strips * strip_width;
+    const index_t columns = ceil_div(count, panel) * panel;
+    for (index_t u = 0; u < strips; ++u) {
+        strip_columns[u] = int(u * strip_width);
+        const index_t at = pass.side_by_side ? u / lines * t.plane + u % lines * t.pitch
+                                             : u / depths * t.unit + u % depths * t.plane;
+        if (pass.direct) {
+            for (index_t i = 0; i < strip_width; i += panel) pixels[(u * strip_width + i) / panel] = int(at + i);
+        } else {
+            for (index_t r = 0; r < lines; ++r)
+                for (index_t i = 0; i < cells; ++i)
+                    pixels[u * strip_width + r * cells + i] = int(at + r * t.pitch + i);
+        }
+    }
+    if (!pass.direct) describe_columns(pixels, count, columns, run.source_in_place, eights);
+    // Taps that meet the source from the pixels of a panel; the others would multiply padding.
+    const auto reaching = [&](const AxisTaps taps[3], index_t strip, index_t within, TapRange in[3]) {
+        const index_t z = box.begin[1] + (pass.side_by_side ? strip / lines : strip % depths);
+        index_t y = box.begin[2], y_last = box.end[2] - 1, x = box.begin[3], x_last = box.end[3] - 1;
+        if (pass.side_by_side) {
+            y += strip % lines;
+            y_last = y;
+            x_last = least(x_last, x + (within + panel - 1) / t.images);
+            x += within / t.images;
+        }
+        in[0] = reaching_taps(taps[0], g.source_step[0], g.source_extent[0], z, z);
+        in[1] = reaching_taps(taps[1], g.source_step[1], g.source_extent[1], y, y_last);
+        in[2] = reaching_taps(taps[2], g.source_step[2], g.source_extent[2], x, x_last);
+    };
+
+    FillReport report;
+    bool weights_finite = true;
+    index_t described = -1, described_depth = -1;
+    const index_t c_class = pass.chunk_rows * columns;
+    const index_t k_blocks = run.k_blocks(), per_group = ceil_div(g.depth, pass.depth_block);
+    index_t before = 0;
+    for (index_t kb = 0; kb < k_blocks; ++kb) {
+        const KBlock k = k_block(run, kb);
+        const index_t depth = k.end - k.begin;
+        if (described != kb / per_group || described_depth != depth) {
+            described = kb / per_group;
+            described_depth = depth;
+            place_tile(pass, g, k, &t);
+            int* to = offsets;
+            for (int c = 0; c < pass.classes.count; ++c) {
+                AxisTaps taps[3];
+                class_taps(pass, k, c, taps);
+                const index_t n = tap_count(taps);
+                if (n == 0) continue;
+                tap_offsets(t, taps, to);
+                for (index_t r = 1; r < depth; ++r)
+                    for (index_t i = 0; i < n; ++i) to[r * n + i] = to[i] + int(r * t.channel);
+                to += n * depth;
+            }
+        }
+        AxisTaps depth_taps[3];
+        class_taps(pass, k, 0, depth_taps);
+        const float* cells_at = tile;
+        if (run.source_in_place)
+            cells_at = (const float*)g.source->data + box.begin[0] * t.unit + (group * g.depth + k.begin) * t.channel +
+                       box.begin[1] * t.plane + box.begin[2] * t.pitch + box.begin[3];
+        else
+            fill_tile(run.source, g.source_extent, t, box, group * g.depth + k.begin, depth,
+                      pass.classes.per[0] == 1 ? &depth_taps[0] : nullptr, tile, &report,
+                      pass.side_by_side ? plane : nullptr);
+
+        const int* offset = offsets;
+        for (int c = 0; c < pass.classes.count; ++c) {
+            StepList list{steps, offset, pass.weights_in_place ? &g : nullptr, depth, t.channel, {}, {{-1, -1}, {-1, -1}, {-1, -1}}, 0};
+            class_taps(pass, k, c, list.taps);
+            const index_t length = depth * tap_count(list.taps);
+            float* acc = accumulators + c * c_class;
+            if (length == 0) {
+                if (kb == 0) zero(acc + first_row * columns, (last_row - first_row) * columns);
+                continue;
+            }
+            if (!pass.direct)
+                pack_panels(cells_at, offset, length, pixels, count, columns, eights, panel, panels_packed);
+            const index_t cached = pass.weights_in_place ? 12000 : 45000;
+            const index_t at_once = most(4 * pass.panel_rows, cached / length / pass.panel_rows * pass.panel_rows);
+            for (index_t row = first_row; row < last_row; row += at_once) {
+                const index_t stop = least(last_row, row + at_once);
+                const float* weights;
+                index_t per_row = length;
+                if (pass.weights_in_place) {
+                    per_row = g.weight_row;
+                    weights = (const float*)g.weight->data + group * g.weight_group + (chunk_begin + row) * per_row +
+                              k.begin * g.weight_depth;
+                } else if (pass.shared_weights) {
+                    weights = run.packed + (chunk - run.first_chunk) * pass.chunk_rows * pass.reduction +
+                              before * chunk_rows + row * length;
+                } else {
+                    // One class only: merged classes always fit the shared memory or are not merged.
+                    weights_finite &= pack_weights(run, group, chunk_begin + row, stop - row, k, local);
+                    weights = local;
+                }
+                index_t reduced = length, strip = 0, within = 0;
+                for (index_t i = 0; i < columns; i += panel, within += panel) {
+                    const float* b = pass.direct ? cells_at + pixels[i / panel] : panels_packed + i * length;
+                    if (pass.direct) {
+                        if (within == strip_width) within = 0, ++strip;
+                        if (within == 0 || pass.side_by_side) {
+                            TapRange in[3];
+                            reaching(list.taps, strip, within, in);
+                            list.describe(in);
+                            reduced = list.length;
+                        }
+                    }
+                    const int reading = !pass.direct            ? PACKED_BOTH
+                                        : pass.weights_in_place ? WEIGHTS_IN_PLACE
+                                        : reduced == length     ? ALL_WEIGHTS : SOME_WEIGHTS;
+                    for (index_t m = row; m < stop; m += pass.panel_rows) {
+                        const index_t height = least(pass.panel_rows, stop - m);
+                        run.kernel[reading][height](reduced, weights + (m - row) * per_row, per_row, b, steps,
+                                           acc + m * columns + i, columns, kb > 0);
+                    }
+                }
+            }
+            before += length;
+            offset += length;
+        }
+    }
+    if (report.padded) raise_flag(&run.padding_met);
+    const float* results = accumulators + first_row * columns;
+    // Weights read in place were not looked at: one that is not finite shows in the sums.
+    if (pass.weights_in_place && report.padded)
+        for (int c = 0; c < pass.classes.count; ++c)
+            weights_finite &= all_finite(results + c * c_class, (last_row - first_row) * columns);
+    if (!weights_finite) raise_flag(&run.weight_broken);
+    if (pass.side_by_side)
+        write_images(run, box, group, chunk_begin + first_row, last_row - first_row, results, columns, c_class,
+                     strip_width, plane);
+    else
+        write_block(run, box, group, chunk_begin + first_row, last_row - first_row, results, columns, c_class,
+                    strip_columns, pass.direct ? t.pitch : cells, plane);
+}
+
+static int run_pass(const Gather& g, const GatherPass& pass, int threads) {
+    GatherRun run{g, pass, make_source(*g.source), make_source(*g.weight), make_target(*g.target)};
+    for (int rows = 1; rows <= 6; ++rows) {
+        run.kernel[PACKED_BOTH][rows] = gather_kernel_for<PACKED_BOTH>(rows, pass.panel_vectors);
+        run.kernel[ALL_WEIGHTS][rows] = gather_kernel_for<ALL_WEIGHTS>(rows, pass.panel_vectors);
+        run.kernel[SOME_WEIGHTS][rows] = gather_kernel_for<SOME_WEIGHTS>(rows, pass.panel_vectors);
+        run.kernel[WEIGHTS_IN_PLACE][rows] = gather_kernel_for<WEIGHTS_IN_PLACE>(rows, pass.panel_vectors);
+    }
+    run.source_in_place = source_is_tile(g, pass);
+    const index_t all_chunks = pass.chunks * g.groups;
+    if (pass.shared_weights && !pass.weights_in_place) {
+        run.packed = (float*)shared_scratch(pass.shared_bytes);
+        if (run.packed == nullptr) return CG_OUT_OF_MEMORY;
+    }
+    for (run.first_chunk = 0; run.first_chunk < all_chunks; run.first_chunk += pass.chunks_at_once) {
+        const index_t chunks = least(pass.chunks_at_once, all_chunks - run.first_chunk);
+        if (pass.shared_weights && !pass.weights_in_place) {
+            const index_t k_blocks = run.k_blocks();
+            auto pack = [&](index_t task, char*) {
+                const index_t chunk = run.first_chunk + task / k_blocks, kb = task % k_blocks;
+                const index_t begin = chunk % pass.chunks * pass.chunk_rows;
+                const index_t rows = least(g.rows - begin, pass.chunk_rows);
+                float* to = run.packed + (chunk - run.first_chunk) * pass.chunk_rows * pass.reduction +
+                            packed_before(run, kb) * rows;
+                if (!pack_weights(run, chunk / pass.chunks, begin, rows, k_block(run, kb), to))
+                    raise_flag(&run.weight_broken);
+            };
+            const int status = in_parallel(threads, chunks * k_blocks, 0, pack);
+            if (status != CG_OK) return status;
+        }
+        auto compute = [&](index_t task, char* scratch) {
+            const index_t split = task % pass.row_splits, rest = task / pass.row_splits;
+            gather_task(run, run.first_chunk + rest / pass.blocks.total, rest % pass.blocks.total, split, scratch);
+        };
+        const int status = in_parallel(threads, chunks * pass.blocks.total * pass.row_splits, pass.task_bytes, compute);
+        if (status != CG_OK) return status;
+    }
+    return is_raised(&run.weight_broken) && is_raised(&run.padding_met) ? int(STATUS_REDO_PLAIN) : int(CG_OK);
+}
