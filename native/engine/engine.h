@@ -89,6 +89,9 @@ struct Gather {
 
 enum { MAX_CLASSES = 16 };
 
+// Multiply-adds in a row before a sum is put aside: its error grows with the square root of this.
+enum { CHAIN = 72, SHORT_CHAIN = 12 };
+
 struct ClassSet {  // classes computed together: they share one tile and are interleaved when written
     int count;     // = product of per
     int per[3];
@@ -101,6 +104,7 @@ struct GatherPass {
     int64_t most_taps, sum_taps;   // of one class, of all classes, in one tap group
     index_t tap_groups[3];         // the window is cut into boxes when the tile or the reduction would not fit
     index_t depth_block;           // reduced channels per K block (fixes the order of the sum: problem only)
+    index_t chain;                 // ... of which one chain of multiply-adds sums about as many steps
     bool direct;                   // microkernel reads the tile itself; otherwise panels are packed from it
     bool side_by_side;             // images are, in the tile: a vector is a pixel or two of several images
     int panel_rows, panel_vectors; // register tile
@@ -128,6 +132,8 @@ Gather make_gather(const cg_problem& p, bool to_fine);
 PassList list_passes(const cg_problem& p, bool to_fine, int path);
 bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassList& list, index_t number, int lanes,
                int threads, int path, GatherPass* pass);
+// Reduced channels, with all of their taps, that one chain of multiply-adds sums.
+index_t chain_channels(const GatherPass& pass, index_t taps);
 bool reading_beats_packing(const cg_problem& p, bool to_fine);
 bool images_beat_packing(const cg_problem& p, bool to_fine);
 AxisTaps group_taps(const AxisTaps& taps, index_t groups, index_t number);
@@ -150,6 +156,7 @@ struct WeightPlan {
     int panel_rows, panel_vectors;
     Blocks blocks;
     index_t partials;
+    index_t chain;                               // pixels that one chain of multiply-adds sums
     index_t span[3], slots[3];
     index_t tile_channel, tile_channels, block_pixels;
     bool by_tap;                                 // rows go tap by tap, each with the pixels that meet no padding

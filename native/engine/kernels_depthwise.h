@@ -72,11 +72,12 @@ static void band_any(const Window& window, const float* tile, index_t pitch, flo
     end_band<V>(acc, out, out_row, add);
 }
 
-// The common small windows with every loop unrolled; the same order of the sum.
+// The common small windows with every loop unrolled. What the upper part of three rows or more gave is put aside.
 template <int V, int ROWS, int COLUMNS>
 static void band_fixed(const Window& window, const float* tile, index_t pitch, float* out, index_t out_row, bool add) {
-    v8 acc[BAND][V];
+    v8 acc[BAND][V], upper[BAND][V];
     start_band<V>(acc);
+    start_band<V>(upper);
     const float* w = window.w;
     for (index_t z = 0; z < window.planes; ++z, w += ROWS * COLUMNS) {
         const float* source = tile + window.plane[z];
@@ -88,7 +89,11 @@ static void band_fixed(const Window& window, const float* tile, index_t pitch, f
                 UNROLL for (int i = 0; i < BAND; ++i)
                     if (r - i >= 0 && r - i < ROWS) {
                         const v8 a = broadcast8(from[(r - i) * COLUMNS + k]);
-                        UNROLL for (int j = 0; j < V; ++j) acc[i][j] = fma8(a, x[j], acc[i][j]);
+                        const bool lower = ROWS > 2 && r - i == ROWS / 2 && k == 0;
+                        UNROLL for (int j = 0; j < V; ++j) {
+                            if (lower) upper[i][j] += acc[i][j];
+                            acc[i][j] = lower ? a * x[j] : fma8(a, x[j], acc[i][j]);
+                        }
                     }
             }
             source += pitch;
@@ -96,6 +101,9 @@ static void band_fixed(const Window& window, const float* tile, index_t pitch, f
             asm("" : "+r"(source), "+r"(from));
         }
     }
+    if (ROWS > 2)
+        UNROLL for (int i = 0; i < BAND; ++i)
+            UNROLL for (int j = 0; j < V; ++j) acc[i][j] += upper[i][j];
     end_band<V>(acc, out, out_row, add);
 }
 
@@ -338,27 +346,33 @@ enum { WIDE_ROWS = 3, WIDE_COLUMNS = 32 };
 
 // Wide windows: vectors along the window's columns. Rows [begin, end) of x meet window rows first .. first + 2:
 //   sums[i][k] += sum_q x[r][q + k] * y[r - first - i][q]
+// Chains of multiply-adds are a few rows long; what they give is added up here before it goes to `sums`.
 template <int V>
 static void wide_rows(index_t begin, index_t end, index_t width, const float* x, index_t x_pitch, const float* y,
                       index_t y_pitch, float* sums, index_t sums_row) {
-    v8 acc[WIDE_ROWS][V];
-    UNROLL for (int i = 0; i < WIDE_ROWS; ++i)
-        UNROLL for (int j = 0; j < V; ++j) acc[i][j] = v8{};
-    for (index_t r = begin; r < end; ++r) {
-        const float *from = x + r * x_pitch, *with = y + r * y_pitch;
-        for (index_t q = 0; q < width; ++q) {
-            v8 a[WIDE_ROWS];
-            UNROLL for (int i = 0; i < WIDE_ROWS; ++i) a[i] = broadcast8(with[q - i * y_pitch]);
-            UNROLL for (int j = 0; j < V; ++j) {
-                const v8 v = load8(from + q + 8 * j);
-                UNROLL for (int i = 0; i < WIDE_ROWS; ++i) acc[i][j] = fma8(a[i], v, acc[i][j]);
+    v8 acc[WIDE_ROWS][V], total[WIDE_ROWS][V] = {};
+    const index_t rows = most(1, CHAIN / width);
+    for (index_t first = begin; first < end; first += rows) {
+        UNROLL for (int i = 0; i < WIDE_ROWS; ++i)
+            UNROLL for (int j = 0; j < V; ++j) acc[i][j] = v8{};
+        for (index_t r = first; r < least(end, first + rows); ++r) {
+            const float *from = x + r * x_pitch, *with = y + r * y_pitch;
+            for (index_t q = 0; q < width; ++q) {
+                v8 a[WIDE_ROWS];
+                UNROLL for (int i = 0; i < WIDE_ROWS; ++i) a[i] = broadcast8(with[q - i * y_pitch]);
+                UNROLL for (int j = 0; j < V; ++j) {
+                    const v8 v = load8(from + q + 8 * j);
+                    UNROLL for (int i = 0; i < WIDE_ROWS; ++i) acc[i][j] = fma8(a[i], v, acc[i][j]);
+                }
             }
         }
+        UNROLL for (int i = 0; i < WIDE_ROWS; ++i)
+            UNROLL for (int j = 0; j < V; ++j) total[i][j] += acc[i][j];
     }
     UNROLL for (int i = 0; i < WIDE_ROWS; ++i)
         UNROLL for (int j = 0; j < V; ++j) {
             float* p = sums + i * sums_row + 8 * j;
-            store8(p, load8(p) + acc[i][j]);
+            store8(p, load8(p) + total[i][j]);
         }
 }
 

@@ -3,8 +3,8 @@
 //
 //   C[m, pixel] = sum over (r, tap)  weight[r, m, tap] * tile[r][pixel + offset(tap)]
 //
-// Each element of C is one chain of multiply-adds in (r, tap) order per K block, and K blocks are added in order:
-// how pixels and output channels are distributed over tasks cannot show.
+// Each element of C is a sum of chains of multiply-adds in (r, tap) order; chains begin at channels that depend on the
+// problem only: how pixels and output channels are distributed over tasks cannot show.
 #pragma once
 
 // One step of a reduction that reads the tile itself: which weights meet which cells.
@@ -16,37 +16,70 @@ struct Step {
 // those of some taps; cells in the tile and weights in their tensor.
 enum Reading { PACKED_BOTH, ALL_WEIGHTS, SOME_WEIGHTS, WEIGHTS_IN_PLACE, READINGS };
 
+// c += a * b for one step of the reduction. A step that begins a chain adds what c held to C first: each vector of c is
+// free again before the next one is put aside, so that this costs next to nothing.
+template <int MR, int NV, bool BEGINS>
+static INLINE void gather_step(const float* w, index_t a_row, const float* b, vf (&c)[MR][NV], float* C,
+                               index_t c_row) {
+    if (MR < NV) {  // hold the broadcasts and stream B: MR*NV + MR + 1 registers
+        vf a[MR];
+        UNROLL for (int i = 0; i < MR; ++i) a[i] = broadcast(w[i * a_row]);
+        UNROLL for (int j = 0; j < NV; ++j) {
+            const vf x = load(b + j * LANES);
+            UNROLL for (int i = 0; i < MR; ++i) {
+                float* p = C + i * c_row + j * LANES;
+                if (BEGINS) store(p, load(p) + c[i][j]);
+                c[i][j] = BEGINS ? a[i] * x : fma(a[i], x, c[i][j]);
+            }
+        }
+    } else {  // hold B and stream the broadcasts: MR*NV + NV + 1 registers
+        vf x[NV];
+        UNROLL for (int j = 0; j < NV; ++j) x[j] = load(b + j * LANES);
+        UNROLL for (int i = 0; i < MR; ++i) {
+            const vf a = broadcast(w[i * a_row]);
+            UNROLL for (int j = 0; j < NV; ++j) {
+                float* p = C + i * c_row + j * LANES;
+                if (BEGINS) store(p, load(p) + c[i][j]);
+                c[i][j] = BEGINS ? a * x[j] : fma(a, x[j], c[i][j]);
+            }
+        }
+    }
+}
+
 // C[MR][NV*LANES] (+)= sum_k A[k][MR] * B[k][NV*LANES]; rows of weights read in place are a_row apart.
+// A chain of multiply-adds is `chain` steps long: the error of a sum grows with its longest chain.
 template <int MR, int NV, int READING>
-static void gather_kernel(index_t depth, const float* __restrict A, index_t a_row, const float* __restrict B,
-                          const Step* __restrict steps, float* __restrict C, index_t c_row, bool add) {
+static void gather_kernel(index_t depth, index_t chain, const float* __restrict A, index_t a_row,
+                          const float* __restrict B, const Step* __restrict steps, float* __restrict C, index_t c_row,
+                          bool add) {
     if (READING != WEIGHTS_IN_PLACE) a_row = 1;
+    const bool zero_first = !add && depth > chain;
+    add |= zero_first;
     // The sums so far wait in L2 while this block is added up.
     UNROLL for (int i = 0; i < MR; ++i)
-        UNROLL for (int j = 0; j < NV * LANES; j += 16) __builtin_prefetch(C + i * c_row + j, 1);
+        UNROLL for (int j = 0; j < NV; ++j) {
+            float* p = C + i * c_row + j * LANES;
+            if (zero_first) store(p, vf{});
+            else if (j * LANES % 16 == 0) __builtin_prefetch(p, 1);
+        }
     vf c[MR][NV];
     UNROLL for (int i = 0; i < MR; ++i)
         UNROLL for (int j = 0; j < NV; ++j) c[i][j] = vf{};
+    const auto weights = [&](index_t k) {
+        return READING == WEIGHTS_IN_PLACE ? A + steps[k].weight
+               : READING == SOME_WEIGHTS   ? A + index_t(steps[k].weight) * MR : A + k * MR;
+    };
+    const auto cells = [&](index_t k) { return READING == PACKED_BOTH ? B + k * (NV * LANES) : B + steps[k].cell; };
+    index_t k = 0;
+    index_t end = least(depth, chain);
 #pragma GCC unroll 2
-    for (index_t k = 0; k < depth; ++k) {
-        const float* b = READING == PACKED_BOTH ? B + k * (NV * LANES) : B + steps[k].cell;
-        const float* w = READING == WEIGHTS_IN_PLACE ? A + steps[k].weight
-                         : READING == SOME_WEIGHTS   ? A + index_t(steps[k].weight) * MR : A + k * MR;
-        if (MR < NV) {  // hold the broadcasts and stream B: MR*NV + MR + 1 registers
-            vf a[MR];
-            UNROLL for (int i = 0; i < MR; ++i) a[i] = broadcast(w[i * a_row]);
-            UNROLL for (int j = 0; j < NV; ++j) {
-                const vf x = load(b + j * LANES);
-                UNROLL for (int i = 0; i < MR; ++i) c[i][j] = fma(a[i], x, c[i][j]);
-            }
-        } else {  // hold B and stream the broadcasts: MR*NV + NV + 1 registers
-            vf x[NV];
-            UNROLL for (int j = 0; j < NV; ++j) x[j] = load(b + j * LANES);
-            UNROLL for (int i = 0; i < MR; ++i) {
-                const vf a = broadcast(w[i * a_row]);
-                UNROLL for (int j = 0; j < NV; ++j) c[i][j] = fma(a, x[j], c[i][j]);
-            }
-        }
+    for (; k < end; ++k) gather_step<MR, NV, false>(weights(k), a_row, cells(k), c, C, c_row);
+    while (k < depth) {
+        end = least(depth, k + chain);
+        gather_step<MR, NV, true>(weights(k), a_row, cells(k), c, C, c_row);
+        ++k;
+#pragma GCC unroll 2
+        for (; k < end; ++k) gather_step<MR, NV, false>(weights(k), a_row, cells(k), c, C, c_row);
     }
     UNROLL for (int i = 0; i < MR; ++i)
         UNROLL for (int j = 0; j < NV; ++j) {
@@ -55,7 +88,7 @@ static void gather_kernel(index_t depth, const float* __restrict A, index_t a_ro
         }
 }
 
-typedef void (*GatherKernel)(index_t, const float*, index_t, const float*, const Step*, float*, index_t, bool);
+typedef void (*GatherKernel)(index_t, index_t, const float*, index_t, const float*, const Step*, float*, index_t, bool);
 
 template <int READING> static GatherKernel gather_kernel_for(int rows, int vectors) {
 #define KERNEL(MR, NV) \

@@ -171,6 +171,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                 if (kb == 0) zero(acc + first_row * columns, (last_row - first_row) * columns);
                 continue;
             }
+            const index_t chain = chain_channels(pass, tap_count(list.taps));
             if (!pass.direct)
                 pack_panels(cells_at, offset, length, pixels, count, columns, eights, panel, panels_packed);
             const index_t cached = pass.weights_in_place ? 12000 : 45000;
@@ -208,7 +209,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                                         : reduced == length     ? ALL_WEIGHTS : SOME_WEIGHTS;
                     for (index_t m = row; m < stop; m += pass.panel_rows) {
                         const index_t height = least(pass.panel_rows, stop - m);
-                        run.kernel[reading][height](reduced, weights + (m - row) * per_row, per_row, b, steps,
+                        run.kernel[reading][height](reduced, chain * (reduced / depth), weights + (m - row) * per_row, per_row, b, steps,
                                            acc + m * columns + i, columns, kb > 0);
                     }
                 }

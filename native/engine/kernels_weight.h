@@ -9,9 +9,25 @@ struct Pixel {
     int cell, number;
 };
 
+// c += fine * coarse for one pixel. The pixel that begins a chain adds what c held to C first, as gather_step does.
+template <int MR, int NV, bool BEGINS>
+static INLINE void weight_step(const float* const (&x)[MR], index_t at, const float* coarse, vf (&c)[MR][NV], float* C,
+                               index_t c_row) {
+    vf y[NV];
+    UNROLL for (int j = 0; j < NV; ++j) y[j] = load(coarse + j * LANES);
+    UNROLL for (int i = 0; i < MR; ++i) {
+        const vf a = broadcast(x[i][at]);
+        UNROLL for (int j = 0; j < NV; ++j) {
+            float* p = C + i * c_row + j * LANES;
+            if (BEGINS) store(p, load(p) + c[i][j]);
+            c[i][j] = BEGINS ? a * y[j] : fma(a, y[j], c[i][j]);
+        }
+    }
+}
+
 // MR rows of the result, c_row floats apart, each with its own first cell. All pixels, or only those listed.
 template <int MR, int NV, bool LISTED>
-static void weight_kernel(index_t pixels, const float* __restrict tile, const int* __restrict row, index_t next_row,
+static void weight_kernel(index_t pixels, index_t chain, const float* __restrict tile, const int* __restrict row, index_t next_row,
                           const Pixel* __restrict pixel, const float* __restrict coarse, float* __restrict C,
                           index_t c_row) {
     vf c[MR][NV];
@@ -21,15 +37,16 @@ static void weight_kernel(index_t pixels, const float* __restrict tile, const in
         UNROLL for (int j = 0; j < NV; ++j) c[i][j] = vf{};
         UNROLL for (int j = 0; j < NV * LANES; j += 16) __builtin_prefetch(C + i * c_row + j, 1);
     }
-    for (index_t k = 0; k < pixels; ++k) {
-        const index_t at = pixel[k].cell;
-        const float* from = coarse + (LISTED ? index_t(pixel[k].number) : k) * (NV * LANES);
-        vf y[NV];
-        UNROLL for (int j = 0; j < NV; ++j) y[j] = load(from + j * LANES);
-        UNROLL for (int i = 0; i < MR; ++i) {
-            const vf a = broadcast(x[i][at]);
-            UNROLL for (int j = 0; j < NV; ++j) c[i][j] = fma(a, y[j], c[i][j]);
-        }
+    const auto values = [&](index_t k) { return coarse + (LISTED ? index_t(pixel[k].number) : k) * (NV * LANES); };
+    index_t k = 0, end = least(pixels, chain);
+#pragma GCC unroll 2
+    for (; k < end; ++k) weight_step<MR, NV, false>(x, pixel[k].cell, values(k), c, C, c_row);
+    while (k < pixels) {
+        end = least(pixels, k + chain);
+        weight_step<MR, NV, true>(x, pixel[k].cell, values(k), c, C, c_row);
+        ++k;
+#pragma GCC unroll 2
+        for (; k < end; ++k) weight_step<MR, NV, false>(x, pixel[k].cell, values(k), c, C, c_row);
     }
     UNROLL for (int i = 0; i < MR; ++i)
         UNROLL for (int j = 0; j < NV; ++j) {
@@ -38,7 +55,7 @@ static void weight_kernel(index_t pixels, const float* __restrict tile, const in
         }
 }
 
-typedef void (*WeightKernel)(index_t, const float*, const int*, index_t, const Pixel*, const float*, float*, index_t);
+typedef void (*WeightKernel)(index_t, index_t, const float*, const int*, index_t, const Pixel*, const float*, float*, index_t);
 
 template <bool LISTED> static WeightKernel weight_kernel_for(index_t rows, int vectors) {
 #define KERNEL(MR, NV) \
@@ -310,7 +327,7 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
                         for (index_t s = 0; s < sets; ++s) {
                             const index_t height = least(plan.panel_rows, rows - r), first = r * next_row + s;
                             run.kernel[plan.by_tap][height](
-                                plan.by_tap ? listed[s] : pixels, cells, row + first, next_row, pixel + s * pixels,
+                                plan.by_tap ? listed[s] : pixels, plan.chain, cells, row + first, next_row, pixel + s * pixels,
                                 coarse + (q - panel) * run.panel * pixels,
                                 sums + (q - first_panel) * sums_panel + ((f - first_channel) * count + first) * run.panel,
                                 next_row * run.panel);

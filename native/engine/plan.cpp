@@ -393,6 +393,9 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     index_t depth = clamp(REDUCTION_BLOCK / most(1, pass->most_taps), 1, g.depth);
     depth = clamp(TILE_FLOATS / most(1, nominal_tile), 1, depth);
     pass->depth_block = ceil_div(g.depth, ceil_div(g.depth, depth));
+    // Up to three rows are not cut: that would cost a sixth of the time. A small reduction of few
+    // rows is mostly copying and can afford short chains.
+    pass->chain = g.rows <= 3 ? MOST_TAPS : g.rows <= 8 && g.depth * pass->most_taps <= CHAIN ? SHORT_CHAIN : CHAIN;
 
     if (path == PATH_DEPTHWISE_ROWS) {
         // One channel at a time; tasks take as many as make them worth handing out.
@@ -493,6 +496,11 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     return true;
 }
 
+// Whole channels, so that leaving out taps that would multiply padding does not move the cuts.
+index_t chain_channels(const GatherPass& pass, index_t taps) {
+    return even_part(pass.depth_block, most(1, pass.chain / taps), 1);
+}
+
 // A direct panel runs over the padding columns between tile rows; packing costs about as much as six more rows.
 bool reading_beats_packing(const cg_problem& p, bool to_fine) {
     const index_t rows = to_fine ? p.fine_channels : p.coarse_channels;
@@ -586,7 +594,7 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
         plan->span[a] = spread[a].span;
         plan->slots[a] = spread[a].slots;
     }
-    const index_t blocks = plan->blocks.total;
+    const index_t blocks = plan->blocks.total, pixels = p.batch * p.coarse[0] * p.coarse[1] * p.coarse[2];
     plan->partials = least(least(blocks, 16), least(most(1, SHARED_FLOATS / most(1, result)), most(1, blocks / 2)));
     plan->panel_vectors = c <= lanes ? 1 : 2;
     plan->panel_rows = plan->panel_vectors == 1 ? 8 : 6;
@@ -598,6 +606,9 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     if (plan->by_tap && plan->tile_channels < f)
         plan->tile_channels = most(plan->panel_rows, plan->tile_channels / plan->panel_rows * plan->panel_rows);
     plan->block_pixels = plan->blocks.per[0] * plan->blocks.per[1] * plan->blocks.per[2] * plan->blocks.per[3];
+    // n pixels in chains of L err by about sqrt(L + n/L): a little more than the best length is as good, and faster.
+    for (plan->chain = 48; plan->chain < 112 && 2 * plan->chain * plan->chain < 5 * least(pixels, 1 << 20);) plan->chain += 8;
+    plan->chain = even_part(plan->block_pixels, plan->chain, 1);
     plan->channel_split = plan->panel_split = 1;
     const index_t wanted = (plan->partials > 1 ? 2 : 4) * index_t(threads);
     for (;;) {
