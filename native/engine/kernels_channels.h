@@ -61,26 +61,59 @@ static INLINE void channel_cells(const TiedRow* rows, index_t row_count, index_t
         UNROLL for (int j = 0; j < V; ++j) store8(out + i * out_cell + 8 * j, acc[i][j]);
 }
 
-// A line of cells of one class. All channels of a cell before the next cell: with a power of two of channels the cells
-// of one channel share a handful of cache sets.
+// TAPS neighbouring taps of a row: what a tap reads for a cell its neighbour reads for the next cell, so every value is
+// loaded once.
+template <int CELLS, int TAPS>
+static INLINE void slide_row(v8 (&acc)[CELLS], const float* x, index_t cell, const float* w, index_t tap_weight) {
+    v8 a[TAPS];
+    UNROLL for (int t = 0; t < TAPS; ++t) a[t] = load8(w + t * tap_weight);
+    UNROLL for (int c = 0; c < CELLS + TAPS - 1; ++c) {
+        const v8 v = load8(x + c * cell);
+        UNROLL for (int t = 0; t < TAPS; ++t)
+            if (c - t >= 0 && c - t < CELLS) acc[c - t] = fma8(a[t], v, acc[c - t]);
+    }
+}
+
+// CELLS neighbouring cells and eight channels, all taps: as channel_cells with taps and cells one source cell apart.
+template <int CELLS>
+static void slide_cells(const TiedRow* rows, index_t row_count, index_t taps, index_t source, index_t cell,
+                        index_t weight, index_t tap_weight, float* out, index_t out_cell) {
+    v8 acc[CELLS];
+    UNROLL for (int i = 0; i < CELLS; ++i) acc[i] = v8{};
+    for (index_t r = 0; r < row_count; ++r) {
+        const float* x = rows[r].source + source;
+        const float* w = rows[r].weight + weight;
+        index_t left = taps;
+        for (; left > 7; left -= 7, x += 7 * cell, w += 7 * tap_weight) slide_row<CELLS, 7>(acc, x, cell, w, tap_weight);
+        switch (left) {
+#define CASE(N) \
+    case N: slide_row<CELLS, N>(acc, x, cell, w, tap_weight); break;
+            CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
+#undef CASE
+        default: break;
+        }
+    }
+    UNROLL for (int i = 0; i < CELLS; ++i) store8(out + i * out_cell, acc[i]);
+}
+
+// A line of cells of one class, taps from the first source cell to the last.
 static void channel_line(const AxisClass& c, index_t source_extent, index_t source_step, const TiedRow* rows,
                          index_t row_count, index_t cell_begin, index_t cell_end, index_t channels,
                          const ChannelView& v, index_t weight_pitch, float* out, index_t out_cell) {
-    const index_t tap_source = c.taps.offset_step * v.cell, cell_source = source_step * v.cell;
-    const index_t tap_weight = c.taps.tap_step * weight_pitch;
-    const index_t last_offset = c.taps.first_offset + (c.taps.count - 1) * c.taps.offset_step;
+    const index_t taps = c.taps.count, step = magnitude(c.taps.offset_step);
+    const index_t last_offset = c.taps.first_offset + (taps - 1) * c.taps.offset_step;
     const index_t low = least(c.taps.first_offset, last_offset), high = most(c.taps.first_offset, last_offset);
+    const bool falls = c.taps.offset_step < 0;  // the last tap meets the first source cell
+    const index_t weight = (c.taps.first_tap + (falls ? (taps - 1) * c.taps.tap_step : 0)) * weight_pitch;
+    const index_t tap_weight = (falls ? -c.taps.tap_step : c.taps.tap_step) * weight_pitch;
+    const index_t tap_source = step * v.cell, cell_source = source_step * v.cell;
     // Cells all of whose taps have a source: 0 <= j*step + offset < extent.
     const index_t whole_begin = clamp(low >= 0 ? 0 : ceil_div(-low, source_step), cell_begin, cell_end);
     const index_t whole_end = clamp(floor_div(source_extent - 1 - high, source_step) + 1, whole_begin, cell_end);
-    const index_t weight = c.taps.first_tap * weight_pitch;
     const auto one_cell = [&](index_t j) {
-        index_t first = 0, last = c.taps.count;
-        const index_t start = j * source_step + c.taps.first_offset;
-        const auto inside = [&](index_t t) {
-            const index_t s = start + t * c.taps.offset_step;
-            return s >= 0 && s < source_extent;
-        };
+        index_t first = 0, last = taps;
+        const index_t start = j * source_step + low;
+        const auto inside = [&](index_t t) { return start + t * step >= 0 && start + t * step < source_extent; };
         while (first < last && !inside(first)) ++first;
         while (last > first && !inside(last - 1)) --last;
         float* to = out + (j - cell_begin) * out_cell;
@@ -95,18 +128,24 @@ static void channel_line(const AxisClass& c, index_t source_extent, index_t sour
             channel_cells<1, 1>(rows, row_count, first, last, start * v.cell + i, tap_source, 0, weight + i, tap_weight,
                                 to + i, out_cell);
     };
+    // With many channels and few taps a cell alone keeps eight sums busy, and memory is read in one stream per row.
+    const bool alone = channels >= 64 && taps <= 3;
     index_t j = cell_begin;
-    for (; j < whole_begin; ++j) one_cell(j);
+    for (; j < whole_begin || (alone && j < whole_end); ++j) one_cell(j);
+    for (; source_step == 1 && step == 1 && j + 8 <= whole_end; j += 8)
+        for (index_t i = 0; i < channels; i += 8)
+            slide_cells<8>(rows, row_count, taps, (j + low) * v.cell + i, v.cell, weight + i, tap_weight,
+                           out + (j - cell_begin) * out_cell + i, out_cell);
     for (; j + 4 <= whole_end; j += 4) {
-        const index_t source = (j * source_step + c.taps.first_offset) * v.cell;
+        const index_t source = (j * source_step + low) * v.cell;
         float* to = out + (j - cell_begin) * out_cell;
         index_t i = 0;
         for (; i + 16 <= channels; i += 16)
-            channel_cells<4, 2>(rows, row_count, 0, c.taps.count, source + i, tap_source, cell_source, weight + i,
-                                tap_weight, to + i, out_cell);
+            channel_cells<4, 2>(rows, row_count, 0, taps, source + i, tap_source, cell_source, weight + i, tap_weight,
+                                to + i, out_cell);
         for (; i < channels; i += 8)
-            channel_cells<4, 1>(rows, row_count, 0, c.taps.count, source + i, tap_source, cell_source, weight + i,
-                                tap_weight, to + i, out_cell);
+            channel_cells<4, 1>(rows, row_count, 0, taps, source + i, tap_source, cell_source, weight + i, tap_weight,
+                                to + i, out_cell);
     }
     for (; j < cell_end; ++j) one_cell(j);
 }
@@ -134,7 +173,7 @@ static SourceBox source_box(const cg_problem& p, bool to_fine, const Box& box) {
 }
 
 static void channel_gather_task(ChannelRun& run, const Gather& g, bool to_fine, index_t channel, index_t block_number,
-                                index_t weight_channel, index_t weight_pitch, char* scratch) {
+                                const float* weights, char* scratch) {
     const ChannelPlan& plan = run.plan;
     const cg_problem& p = run.p;
     const index_t channels = least(plan.block, p.groups - channel), padded = ceil_div(channels, 8) * 8;
@@ -160,8 +199,7 @@ static void channel_gather_task(ChannelRun& run, const Gather& g, bool to_fine, 
                         const index_t sy = tied_source(p, to_fine, 1, y, ky);
                         if (sy < 0) continue;
                         rows[count].source = v.base + sz * v.depth + sy * v.row;
-                        rows[count++].weight = run.shared + (kz * p.window[1] + ky) * p.window[2] * weight_pitch +
-                                               weight_channel;
+                        rows[count++].weight = weights + (kz * p.window[1] + ky) * p.window[2] * plan.block;
                     }
                 }
                 const index_t at = n * st[0] + channel + z * st[2] + y * st[3];
@@ -176,7 +214,7 @@ static void channel_gather_task(ChannelRun& run, const Gather& g, bool to_fine, 
                                                 : line + (begin - box.begin[3]) * plan.block;
                     const index_t out_cell = g.out_step[2] * (store_in_place ? st[4] : plan.block);
                     const index_t step = g.source_step[2], extent = g.source_extent[2];
-                    channel_line(c, extent, step, rows, count, first, last, padded, v, weight_pitch, out, out_cell);
+                    channel_line(c, extent, step, rows, count, first, last, padded, v, plan.block, out, out_cell);
                 }
                 if (!store_in_place)
                     run.target.rows(run.target, at + box.begin[3] * st[4], cells, st[4], channels, 1, line, plan.block);
@@ -193,22 +231,26 @@ static int run_channel_gather(const cg_problem& p, bool to_fine, int threads) {
     run.shared = (float*)shared_scratch(plan.shared_bytes);
     if (run.shared == nullptr) return CG_OUT_OF_MEMORY;
     const index_t taps = p.window[0] * p.window[1] * p.window[2];
-    // Weights as [tap][channel], for as many channels at a time as the shared memory takes.
+    // Weights as [tap][channel] of every block, for as many channels at a time as the shared memory takes.
     for (index_t first = 0; first < p.groups; first += plan.channels_at_once) {
         const index_t now = least(plan.channels_at_once, p.groups - first);
         auto pack = [&](index_t tap, char*) {
             const index_t kx = tap % p.window[2], ky = tap / p.window[2] % p.window[1];
             const index_t kz = tap / (p.window[2] * p.window[1]);
-            float* to = run.shared + tap * plan.channels_at_once;
             const index_t* st = p.weight_operand.stride;
-            run.weight.rows(run.weight, first * st[0] + kz * st[2] + ky * st[3] + kx * st[4], 1, 0, now, st[0], to, 0);
-            for (index_t c = now; c < ceil_div(now, 8) * 8; ++c) to[c] = 0;
+            for (index_t c = 0; c < now; c += plan.block) {
+                const index_t channels = least(plan.block, now - c);
+                float* to = run.shared + c * taps + tap * plan.block;
+                run.weight.rows(run.weight, (first + c) * st[0] + kz * st[2] + ky * st[3] + kx * st[4], 1, 0, channels,
+                                st[0], to, 0);
+                for (index_t i = channels; i < ceil_div(channels, 8) * 8; ++i) to[i] = 0;
+            }
         };
         const index_t parts = ceil_div(now, plan.block);
         auto compute = [&](index_t task, char* scratch) {
             const index_t part = task % parts;
-            channel_gather_task(run, g, to_fine, first + part * plan.block, task / parts, part * plan.block,
-                                plan.channels_at_once, scratch);
+            channel_gather_task(run, g, to_fine, first + part * plan.block, task / parts,
+                                run.shared + part * plan.block * taps, scratch);
         };
         int status = in_parallel(taps * now > 20000 ? threads : 1, taps, 0, pack);
         if (status == CG_OK) status = in_parallel(threads, parts * plan.blocks.total, plan.task_bytes, compute);
