@@ -218,7 +218,8 @@ bool few_pixels(const cg_problem& p, int contraction) {
 bool several_channels(const cg_problem& p, int) { return p.coarse_channels >= 4 && p.groups <= 4; }
 bool small_planes(const cg_problem& p, int contraction) {
     const cg_tensor& from = contraction == TO_FINE ? p.coarse_operand : p.fine_operand;
-    return from.stride[4] == 1 && result_of(p, contraction).stride[4] == 1 &&
+    const cg_tensor& to = result_of(p, contraction);
+    return (from.stride[4] == 1 || from.stride[1] == 1) && (to.stride[4] == 1 || to.stride[1] == 1) &&
            images_beat_packing(p, contraction == TO_FINE);
 }
 bool reads_tile(const cg_problem& p, int contraction) { return reading_beats_packing(p, contraction == TO_FINE); }

@@ -263,9 +263,12 @@ static int run_pass(const Gather& g, const GatherPass& pass, int threads) {
             const int status = in_parallel(threads, chunks * k_blocks, 0, pack);
             if (status != CG_OK) return status;
         }
+        // Groups that share cache lines follow each other; otherwise the blocks that share weights do.
+        const bool lines_shared = g.groups > 1 && g.source->stride[1] == 1 && g.source->stride[4] != 1;
         auto compute = [&](index_t task, char* scratch) {
             const index_t split = task % pass.row_splits, rest = task / pass.row_splits;
-            gather_task(run, run.first_chunk + rest / pass.blocks.total, rest % pass.blocks.total, split, scratch);
+            if (lines_shared) gather_task(run, run.first_chunk + rest % chunks, rest / chunks, split, scratch);
+            else gather_task(run, run.first_chunk + rest / pass.blocks.total, rest % pass.blocks.total, split, scratch);
         };
         const int status = in_parallel(threads, chunks * pass.blocks.total * pass.row_splits, pass.task_bytes, compute);
         if (status != CG_OK) return status;

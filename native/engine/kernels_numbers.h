@@ -60,6 +60,18 @@ template <int KIND> struct Loader {
         UNROLL for (int j = 0; j < 8; ++j) v[j] = one(i + j);
         return v;
     }
+    INLINE v8 four(index_t i) const {  // and zeros
+        if (KIND == LOAD_F16 || KIND == LOAD_BF16) {
+            alignas(16) uint16_t half[8] = {};
+            __builtin_memcpy(half, (const uint16_t*)data + i, 8);
+            return KIND == LOAD_F16 ? from_half8(half) : from_bfloat8(half);
+        }
+        if (KIND == LOAD_BYTE || KIND == LOAD_F64 || KIND == LOAD_ANY)
+            return v8{one(i), one(i + 1), one(i + 2), one(i + 3), 0, 0, 0, 0};
+        typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
+        const v4 v = *(const v4*)((const float*)data + i);
+        return narrowed(__builtin_shufflevector(v, v4{}, 0, 1, 2, 3, 4, 5, 6, 7));
+    }
 };
 
 // A tensor with its conversions chosen.
@@ -106,6 +118,12 @@ static bool load_rows(const Source& s, index_t at, index_t rows, index_t row, in
                 store8(to + columns - 8, v);
                 continue;
             }
+            for (; columns >= 4 && c < columns; c += 4) {
+                if (c + 4 > columns) c = columns - 4;
+                const v8 v = from.four(at + c);
+                check.see(v);
+                __builtin_memcpy(to + c, &v, 16);
+            }
         } else if (column == 2) {
             // Sixteen neighbours from two loads that share one element, so as not to pass the last one.
             for (; columns >= 8 && c < columns; c += 8) {
@@ -131,9 +149,12 @@ static bool load_transposed(const Source& s, index_t at, index_t rows, index_t r
     const Loader<KIND> from = loader<KIND>(s);
     FiniteCheck check;
     index_t r = 0;
-    for (; r + 8 <= rows; r += 8) {
+    // Last groups of eight overlap the ones before instead of going one by one.
+    for (; rows >= 8 && r < rows; r += 8) {
+        if (r + 8 > rows) r = rows - 8;
         index_t c = 0;
-        for (; c + 8 <= columns; c += 8) {
+        for (; columns >= 8 && c < columns; c += 8) {
+            if (c + 8 > columns) c = columns - 8;
             v8 v[8];
             UNROLL for (int k = 0; k < 8; ++k) {
                 v[k] = from.eight(at + (r + k) * row + c);
@@ -141,6 +162,15 @@ static bool load_transposed(const Source& s, index_t at, index_t rows, index_t r
             }
             transpose8(v);
             UNROLL for (int k = 0; k < 8; ++k) store8(to + (c + k) * to_row + r, v[k]);
+        }
+        for (; c + 4 <= columns; c += 4) {
+            v8 v[8], turned[4];
+            UNROLL for (int k = 0; k < 8; ++k) {
+                v[k] = from.four(at + (r + k) * row + c);
+                check.see(v[k]);
+            }
+            transpose8x4(v, turned);
+            UNROLL for (int k = 0; k < 4; ++k) store8(to + (c + k) * to_row + r, turned[k]);
         }
         for (; c < columns; ++c)
             for (int k = 0; k < 8; ++k) {
@@ -253,6 +283,17 @@ template <int KIND> struct Storer {
         else
             UNROLL for (int j = 0; j < 8; ++j) one(i + j, v[j]);
     }
+    INLINE void four(index_t i, v8 v) const {  // the lower half
+        if (KIND == STORE_F32) {
+            __builtin_memcpy((float*)data + i, &v, 16);
+        } else if (KIND == STORE_F16 || KIND == STORE_BF16) {
+            alignas(16) uint16_t half[8];
+            KIND == STORE_F16 ? to_half8(half, v) : to_bfloat8(half, v);
+            __builtin_memcpy((uint16_t*)data + i, half, 8);
+        } else {
+            UNROLL for (int j = 0; j < 4; ++j) one(i + j, v[j]);
+        }
+    }
 };
 
 struct Target {
@@ -297,13 +338,22 @@ static void store_transposed(const Target& t, index_t at, index_t rows, index_t 
                              const float* from, index_t from_row) {
     const Storer<KIND> to = storer<KIND>(t);
     index_t c = 0;
-    for (; c + 8 <= columns; c += 8) {
+    // Last groups of eight overlap the ones before: they store the same again.
+    for (; columns >= 8 && c < columns; c += 8) {
+        if (c + 8 > columns) c = columns - 8;
         index_t r = 0;
-        for (; r + 8 <= rows; r += 8) {
+        for (; rows >= 8 && r < rows; r += 8) {
+            if (r + 8 > rows) r = rows - 8;
             v8 v[8];
             UNROLL for (int k = 0; k < 8; ++k) v[k] = load8(from + (r + k) * from_row + c);
             transpose8(v);
             UNROLL for (int k = 0; k < 8; ++k) to.eight(at + (c + k) * column + r, v[k]);
+        }
+        for (; r + 4 <= rows; r += 4) {
+            v8 v[4], turned[8];
+            UNROLL for (int k = 0; k < 4; ++k) v[k] = load8(from + (r + k) * from_row + c);
+            transpose4x8(v, turned);
+            UNROLL for (int k = 0; k < 8; ++k) to.four(at + (c + k) * column + r, turned[k]);
         }
         for (; r < rows; ++r)
             for (int k = 0; k < 8; ++k) to.one(at + (c + k) * column + r, from[r * from_row + c + k]);

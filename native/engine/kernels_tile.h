@@ -195,7 +195,12 @@ static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, c
                                         Range{x.begin * t.images, x.end * t.images, 0});
                     if (rows == 0 || columns == 0) continue;
                     float* first = plane + y.begin * t.pitch + x.begin * t.images;
-                    if (side_by_side) {
+                    if (side_by_side && across) {
+                        for (index_t r = 0; r < rows; ++r)
+                            for (index_t i = 0; i < columns; ++i)
+                                report->finite &= s.transposed(s, at + r * row + i * column, t.images, stride[0], channels,
+                                                               first + r * t.pitch + i * t.images, t.channel);
+                    } else if (side_by_side) {
                         // Whole contiguous planes are one long row.
                         const bool joined = column == 1 && row == columns;
                         const index_t runs = joined ? 1 : rows, length = joined ? rows * columns : columns;

@@ -188,8 +188,8 @@ static void write_weights(const WeightRun& run, index_t group, const AxisTaps ta
     }
 }
 
-// Without padding, float32 needs no copy: any strides will do for a broadcast. Planes a multiple of a page apart would
-// fight for the same cache sets.
+// Without padding, float32 needs no copy: any strides will do for a broadcast. Planes a multiple of a page apart, or
+// cells with a round number of channels, would fight for the same cache sets.
 static bool fine_is_tile(const cg_problem& p, const WeightPlan& plan) {
     const index_t* st = p.fine_operand.stride;
     double reach = double(plan.blocks.per[0]) * double(magnitude(st[0])) + double(plan.tile_channels) * double(magnitude(st[1]));
@@ -199,7 +199,7 @@ static bool fine_is_tile(const cg_problem& p, const WeightPlan& plan) {
         reach += double(p.fine[a]) * double(magnitude(st[a + 2]));
     }
     return load_kind(p.fine_operand) == LOAD_F32 && plan.group_count == 1 && p.stride[2] == 1 && reach < double(1 << 30) &&
-           (st[1] % 1024 != 0 || st[1] == 0);
+           (st[1] % 1024 != 0 || st[1] == 0) && (st[4] % 32 != 0 || st[4] == 0);
 }
 
 static index_t list_pixels(const Box& box, const Tile& t, Pixel* pixel) {
