@@ -51,7 +51,8 @@ PAGE_HEAD = """\
 `make bench` runs `benchmarks/run.py`: every problem of `benchmarks/problems/`, the engine and PyTorch {torch} one
 after the other in each round, the median of the rounds' best calls. Engine {isa}, {threads} thread(s),
 {clock} clock. Ratios are PyTorch's time by ours: above 1 we are faster. "sgemm" is the rate of PyTorch's own float32
-matrix product measured beside each problem, the share is ours of it.
+matrix product timed in the same rounds, the share is ours of it; so is float32 beside hf32 ("by float32": its time by
+that of float32).
 
 ## What is promised
 
@@ -89,14 +90,24 @@ def page(run: list[Row], source: Path) -> str:
         mine = [row for row in run if row["dtype"] == dtype]
         rounds = " or ".join(str(n) for n in sorted({row["rounds"] for row in mine}))
         text += f"\n### {dtype}\n\n{rounds} round(s), {len({row['line'] for row in mine})} problems.\n\n"
-        text += "| problem | want | ms | PyTorch ms | ratio | GF/s | of sgemm |\n"
-        text += "|---|---|---|---|---|---|---|\n"
+        columns = ["problem", "want", "ms", "PyTorch ms", "ratio", "GF/s", "of sgemm"]
+        extra = [name for name in ("jax_ms", "float32_ms") if any(name in row for row in mine)]
+        columns += [{"jax_ms": "JAX ms", "float32_ms": "by float32"}[name] for name in extra]
+        text += f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
         for row in mine:
-            text += (f"| `{row['line']}` | {row['want']} | {row['ms']:.3f} | {row['pytorch_ms']:.3f} | "
-                     f"{row['ratio']:.2f} | {row['gflops']:.0f} | {row['gflops'] / row['sgemm']:.2f} |\n")
+            line = row["line"] if dtype in ("fp32", "hf32") else row["line"].replace("fp32", dtype)
+            cells = [f"`{line}`", row["want"], f"{row['ms']:.3f}", f"{row['pytorch_ms']:.3f}", f"{row['ratio']:.2f}",
+                     f"{row['gflops']:.0f}", f"{row['gflops'] / row['sgemm']:.2f}"]
+            if "jax_ms" in extra:
+                cells.append(f"{row['jax_ms']:.3f}" if "jax_ms" in row else "")
+            if "float32_ms" in extra:
+                cells.append(f"{row['ms'] / row['float32_ms']:.2f}")
+            text += f"| {' | '.join(cells)} |\n"
         for want in dict.fromkeys(row["want"] for row in mine):
             ratios = [row["ratio"] for row in mine if row["want"] == want]
             text += f"\n{want}: geometric mean {mean(ratios):.2f}, least {min(ratios):.2f}.\n"
+        if "float32_ms" in extra:
+            text += f"\nhf32 by float32: geometric mean {mean([row['ms'] / row['float32_ms'] for row in mine]):.3f}.\n"
     checked = [row for row in run if "error" in row]
     if checked:
         text += ("\n### Relative error against float64 (float32 operands)\n\n"

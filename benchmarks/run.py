@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [--dtypes fp32 bf16 fp16 hf32] [--rounds 5] [--threads N] [--json run.jsonl] [FILE ...]
 
-It measures as `convgrad bench` does (convgrad.bench.measure) and adds what a record needs: the rate of PyTorch's own
-float32 matrix product beside each problem, errors against float64, and JSON lines for benchmarks/compare.py.
+It measures as `convgrad bench` does (convgrad.bench.measure) and adds what a record needs: PyTorch's own float32 matrix
+product, and float32 beside hf32, in the same rounds; errors against float64; JSON lines for benchmarks/compare.py.
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ import numpy as np
 import torch
 
 import convgrad
-from convgrad.bench.contestants import operands, pytorch_call
-from convgrad.bench.measure import Clock, Settings, Task, best, measure, on_threads, read_lines, tasks
+from convgrad.bench.contestants import Call, engine_call, operands, pytorch_call
+from convgrad.bench.measure import Clock, Settings, Task, measure, on_threads, read_lines, tasks
 
 HERE = Path(__file__).resolve().parent
 DTYPES = ("fp32", "bf16", "fp16", "hf32")
 
 
-def sgemm_rate(clock: Clock) -> float:
-    """GF/s of PyTorch's own float32 matrix product: what this machine can do at this moment."""
-    a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
-    return 2 * 1024**3 / best(lambda: torch.mm(a, b), clock, 0.2) / 1e9
+SIDE = 1024
+"""Of the square float32 matrices whose product shows what this machine can do at this moment."""
+
+
+def sgemm() -> Call:
+    a, b = torch.randn(SIDE, SIDE), torch.randn(SIDE, SIDE)
+    return lambda: torch.mm(a, b)
 
 
 def relative_error(got: object, exact: object) -> float:
@@ -73,6 +76,7 @@ def options() -> argparse.Namespace:
 
 def record(asked: argparse.Namespace, settings: Settings, machine: dict[str, object]) -> None:
     """Prints a table per dtype and writes each row as it is measured."""
+    product = sgemm()
     lines = [line for path in asked.files for line in read_lines(path.read_text("utf-8")) if asked.only in line]
     with asked.json.open("w") if asked.json else io.StringIO() as sink:
         for word in asked.dtypes:
@@ -80,11 +84,19 @@ def record(asked: argparse.Namespace, settings: Settings, machine: dict[str, obj
             print(f"\n{word:5} {'problem':62} {'want':12} {heads}")
             ratios: dict[str, list[float]] = {}
             for line in lines:
-                rate = sgemm_rate(settings.clock)
+                in_float32 = {task.want: task for task in tasks(line, ["fp32"])}
                 for task in tasks(line, [word]):
-                    timing = measure(task, settings)
+                    beside = {"sgemm": product}
+                    if word == "hf32":
+                        twin = in_float32[task.want].plan
+                        given = operands(twin, settings.channels_last)
+                        beside["float32"] = engine_call(twin, given, settings.channels_last)
+                    timing = measure(task, settings, beside)
                     assert timing.pytorch_ms is not None and timing.ratio is not None, line
+                    rate = 2e-6 * SIDE**3 / timing.beside_ms["sgemm"]
                     row = timing.as_dict() | {"peak_rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+                    if word == "hf32":
+                        row["float32_ms"] = timing.beside_ms["float32"]
                     if task.want == "all" and word == "fp32" and asked.errors:
                         row |= errors(task, settings.channels_last)
                     ratios.setdefault(task.want, []).append(timing.ratio)

@@ -116,9 +116,10 @@ def jax_call(request: Request, tensors: Operands) -> Call | None:
     if request.math or request.transposed or request.operator is Operator.TBC or not _plain_form(request):
         return None
     try:
-        import jax
+        import jax as installed
     except ImportError:
         return None
+    jax: Any = installed  # typed or not, depending on its version
     rank = tensors[1].ndim - 2
     letters = "DHW"[3 - rank :]
     numbers = (f"NC{letters}", f"OI{letters}", f"NC{letters}")

@@ -10,7 +10,7 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -68,6 +68,8 @@ class Timing:
     ms: float
     pytorch_ms: float | None
     jax_ms: float | None
+    beside_ms: Mapping[str, float]
+    """Whatever else was timed in the same rounds."""
 
     @property
     def gflops(self) -> float:
@@ -167,14 +169,15 @@ def best(call: Call, clock: Clock, budget: float) -> float:
             return fastest
 
 
-def measure(task: Task, settings: Settings) -> Timing:
-    """Times one task: contestants in turn, the median of the rounds."""
+def measure(task: Task, settings: Settings, beside: Mapping[str, Call] | None = None) -> Timing:
+    """Times one task: contestants in turn, and other calls beside them; the median of the rounds."""
     request = task.plan.problem.request
     tensors = operands(task.plan, settings.channels_last)
     contestants: dict[str, Call | None] = {
         "engine": engine_call(task.plan, tensors, settings.channels_last),
         "pytorch": pytorch_call(request, tensors) if settings.pytorch else None,
         "jax": jax_call(request, tensors) if settings.jax else None,
+        **(beside or {}),
     }
     present = {name: call for name, call in contestants.items() if call is not None}
     taken: dict[str, list[float]] = {name: [] for name in present}
@@ -182,7 +185,7 @@ def measure(task: Task, settings: Settings) -> Timing:
         for name, call in present.items():
             taken[name].append(best(call, settings.clock, settings.budget))
     ms = {name: 1e3 * statistics.median(seconds) for name, seconds in taken.items()}
-    return Timing(task, ms["engine"], ms.get("pytorch"), ms.get("jax"))
+    return Timing(task, ms["engine"], ms.get("pytorch"), ms.get("jax"), {name: ms[name] for name in beside or {}})
 
 
 @contextmanager
