@@ -98,7 +98,8 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
     const index_t count = strips * strip_width;
     const index_t columns = ceil_div(count, panel) * panel;
     for (index_t u = 0; u < strips; ++u) {
-        strip_columns[u] = int(u * strip_width);
+        if (!pass.side_by_side) strip_columns[u] = int(u * strip_width);
+        else if (u % lines == 0) strip_columns[u / lines] = int(u * strip_width);  // of one image: its depths
         const index_t at = pass.side_by_side ? u / lines * t.plane + u % lines * t.pitch
                                              : u / depths * t.unit + u % depths * t.plane;
         if (pass.direct) {
@@ -225,12 +226,12 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
         for (int c = 0; c < pass.classes.count; ++c)
             weights_finite &= all_finite(results + c * c_class, (last_row - first_row) * columns);
     if (!weights_finite) raise_flag(&run.weight_broken);
-    if (pass.side_by_side)
+    if (pass.side_by_side && t.images > 1)
         write_images(run, box, group, chunk_begin + first_row, last_row - first_row, results, columns, c_class,
                      strip_width, plane);
     else
         write_block(run, box, group, chunk_begin + first_row, last_row - first_row, results, columns, c_class,
-                    strip_columns, pass.direct ? t.pitch : cells, plane);
+                    strip_columns, pass.side_by_side ? strip_width : pass.direct ? t.pitch : cells, plane);
 }
 
 static int run_pass(const Gather& g, const GatherPass& pass, int threads) {

@@ -155,7 +155,7 @@ static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, c
                       index_t channels, const AxisTaps* depth_taps, float* to, FillReport* report,
                       float* rows_apart = nullptr, bool bordered = false) {
     const index_t* stride = s.tensor->stride;
-    const bool side_by_side = rows_apart != nullptr;
+    const bool side_by_side = rows_apart != nullptr && t.images > 1;
     const bool across = stride[1] == 1 && stride[4] != 1;  // channels lie side by side: transpose while copying
     const index_t column = t.axis[2].scale * stride[4], row = t.axis[1].scale * stride[3];
     const bool in_pairs = t.axis[2].scale == 2 && t.slots[2] == 2 && stride[4] == 1 && !side_by_side;

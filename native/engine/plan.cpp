@@ -253,15 +253,24 @@ static index_t reached(const ClassSet& set, const Gather& g, int axis, index_t i
     return sum;
 }
 
-// Images side by side: as many as waste the fewest columns, then as many whole rows as the accumulators hold.
+// What copying a cell into the tile costs, in multiplications of one row with one channel.
+static double copy_price(index_t images) { return images > 1 ? 40 : 16; }
+
+// Images side by side: as many as waste the fewest columns and are not worth less than their copies cost (one alone when
+// its rows fill whole vectors), then as many whole rows as the accumulators hold.
 static Blocks image_blocks(const ClassSet& set, const Gather& g, const index_t extent[4]) {
     const index_t target = clamp((128 << 10) / (least(g.rows, 256) * set.count), 512 / set.count, 1024);
     const index_t cells = even_part(extent[3], 256, 1);
+    double taps = double(g.rows);  // multiplications of a column with the other axes' taps
+    for (int a = 0; a < 2; ++a)
+        taps *= double(reached(set, g, a, 1)) / double(most(1, extent[a + 1]));
     index_t images = 0;
     double best = 0;
-    for (index_t at_once = 4; at_once <= 32; at_once *= 2) {
+    for (index_t at_once = 1; at_once <= 32; at_once *= at_once == 1 ? 4 : 2) {
+        if (at_once == 1 && (extent[3] % 16 != 0 || cells < extent[3])) continue;
         const index_t part = even_part(g.batch, at_once, least(at_once, 8));
-        const double cost = double(reached(set, g, 2, part)) / double(part) * double(ceil_div(g.batch, part) * part);
+        const double columns = double(reached(set, g, 2, part)) / double(part) * double(ceil_div(g.batch, part) * part);
+        const double cost = columns * taps + copy_price(part) * double(g.batch) * double(extent[3]);
         if (images == 0 || cost < best) {
             images = part;
             best = cost;
@@ -331,7 +340,7 @@ static void share_lines(const Spread spread[3], index_t panel, int threads, Gath
             const double tasks = double(b.total) * double(pass->chunks_at_once) * double(splits);
             const double multiplied = double(lines * line * nominal.per[1]) * double(pass->sum_taps) *
                                       double(ceil_div(ceil_div(pass->chunk_rows, splits), pass->panel_rows) * pass->panel_rows);
-            double cost = multiplied + 40.0 * double(tile_line * (lines + spread[1].span));
+            double cost = multiplied + copy_price(nominal.per[0]) * double(tile_line * (lines + spread[1].span));
             if (lines * held > ACCUMULATOR_FLOATS / 2) cost *= 1.03;  // the sums leave L2
             cost *= tasks < 8.0 * threads ? double(ceil_div(index_t(tasks), threads)) : tasks / threads + 0.5;
             if (best == 0 || cost < best * 0.995) {
@@ -511,7 +520,7 @@ bool reading_beats_packing(const cg_problem& p, bool to_fine) {
 }
 
 // Counted in multiplications of one row with one channel: packing costs about as much as six more rows, copying a cell
-// into the tile as 16 of them, 40 when images are put side by side. In return only the taps that meet the source count.
+// as copy_price says. In return only the taps that meet the source count.
 bool images_beat_packing(const cg_problem& p, bool to_fine) {
     const Gather g = make_gather(p, to_fine);
     PassList list;
@@ -521,7 +530,7 @@ bool images_beat_packing(const cg_problem& p, bool to_fine) {
         list.merged[a] = to_fine;
         list.count[a] = 1;
     }
-    if (g.batch < 4 || g.rows < 16) return false;
+    if (g.rows < 16) return false;
     ClassSet set;
     fill_classes(g, p, to_fine, list, 0, &set);
     double packed = double(g.batch), met = 1, tile = 1, cells = double(g.batch);
@@ -534,6 +543,7 @@ bool images_beat_packing(const cg_problem& p, bool to_fine) {
         packed *= double(taps);
     }
     const Blocks b = image_blocks(set, g, extent);
+    if (g.batch < 4 && b.per[0] > 1) return false;
     for (int a = 0; a < 3; ++a) {
         const Spread spread = axis_spread(set, a, 1, g.source_step[a]);
         met *= double(reached(set, g, a, a == 2 ? b.per[0] : 1));
@@ -545,7 +555,7 @@ bool images_beat_packing(const cg_problem& p, bool to_fine) {
     const index_t pitch = extent[3] + axis_spread(set, 2, 1, g.source_step[2]).span;
     const double padded = double(round_up(extent[2] * pitch, 16)) / double(extent[2] * extent[3]);
     const double otherwise = packed * (reads ? padded * rows : rows + 6) + 16 * cells;
-    return double(b.count[0]) * (met * rows + 40 * tile * double(b.per[0])) < otherwise;
+    return double(b.count[0]) * (met * rows + copy_price(b.per[0]) * tile * double(b.per[0])) < otherwise;
 }
 
 // Tap by tap, rows of a register tile are channels: the last of them may be incomplete, but padding is left out.
