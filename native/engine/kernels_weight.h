@@ -70,30 +70,30 @@ template <bool LISTED> static WeightKernel weight_kernel_for(index_t rows, int v
 static bool pack_coarse(const Source& s, const Box& box, index_t channel, index_t channels, index_t panel,
                         index_t pixels, float* to) {
     const index_t* st = s.tensor->stride;
-    const index_t cells = box.end[3] - box.begin[3];
-    const bool across = st[1] == 1 && st[4] != 1;
+    const index_t cells = box.end[3] - box.begin[3], lines = box.end[2] - box.begin[2];
+    const bool along = st[4] == 1;  // pixels of a line lie side by side
+    // Whole contiguous planes are one long row.
+    const bool joined = st[3] == cells * st[4];
+    const index_t runs = joined ? 1 : lines, length = joined ? lines * cells : cells;
+    // Channels side by side: a few pixels at a time go to every panel while their cache lines are at hand.
+    const index_t at_once = !along && st[1] == 1 ? 16 : most(1, length);
+    if (channels % panel != 0) zero(to + channels / panel * panel * pixels, pixels * panel);
     bool finite = true;
-    for (index_t c = 0; c < channels; c += panel) {
-        const index_t have = least(panel, channels - c);
-        float* out = to + c * pixels;
-        if (have < panel) zero(out, pixels * panel);
-        const index_t lines = box.end[2] - box.begin[2];
-        for (index_t n = box.begin[0]; n < box.end[0]; ++n)
-            for (index_t d = box.begin[1]; d < box.end[1]; ++d) {
-                const index_t at = n * st[0] + (channel + c) * st[1] + d * st[2] + box.begin[2] * st[3] +
-                                   box.begin[3] * st[4];
-                // Whole contiguous planes are one long row.
-                const bool joined = st[3] == cells * st[4];
-                const index_t runs = joined ? 1 : lines, length = joined ? lines * cells : cells;
-                for (index_t r = 0; r < runs; ++r, out += length * panel) {
-                    const index_t from = at + r * st[3];
-                    if (across || st[4] != 1)
-                        finite &= s.rows(s, from, length, st[4], have, st[1], out, panel);
-                    else
-                        finite &= s.transposed(s, from, have, st[1], length, out, panel);
-                }
+    float* out = to;
+    for (index_t n = box.begin[0]; n < box.end[0]; ++n)
+        for (index_t d = box.begin[1]; d < box.end[1]; ++d)
+            for (index_t r = 0; r < runs; ++r, out += length * panel) {
+                const index_t line = n * st[0] + channel * st[1] + d * st[2] + (box.begin[2] + r) * st[3] +
+                                     box.begin[3] * st[4];
+                for (index_t i = 0; i < length; i += at_once)
+                    for (index_t c = 0; c < channels; c += panel) {
+                        const index_t have = least(panel, channels - c), count = least(at_once, length - i);
+                        const index_t from = line + c * st[1] + i * st[4];
+                        float* first = out + c * pixels + i * panel;
+                        finite &= along ? s.transposed(s, from, have, st[1], count, first, panel)
+                                        : s.rows(s, from, count, st[4], have, st[1], first, panel);
+                    }
             }
-    }
     return finite;
 }
 
