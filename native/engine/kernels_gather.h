@@ -168,6 +168,7 @@ struct GatherRun {
     float* packed = nullptr;  // shared packed weights of the chunks at hand
     bool source_in_place = false;  // 1x1 windows over contiguous float32: the source is its own tile
     index_t first_chunk = 0;
+    index_t blocks_apart = 1;  // of the tasks a thread takes one after the other, when all are as fast
     GatherKernel kernel[READINGS][7] = {};  // by rows
 
     index_t panel() const { return index_t(pass.panel_vectors) * LANES; }

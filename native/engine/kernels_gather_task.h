@@ -53,6 +53,43 @@ static bool source_is_tile(const Gather& g, const GatherPass& pass) {
            (g.batch == 1 || st[0] == channels * next);
 }
 
+// Source rows that will be copied next, asked for while the present ones are multiplied. Only planes whose rows follow each
+// other; one depth stands for all that a window reaches.
+struct Ahead {
+    const char* data = nullptr;
+    index_t image = 0, channel = 0, length = 0;  // bytes from one to the next; of the rows wanted
+    index_t images = 0, channels = 0, n = 0, c = 0, at = 0;
+
+    void start(const Gather& g, const GatherPass& pass, const Box& box, const Tile& t, index_t first, index_t count) {
+        const index_t* st = g.source->stride;
+        const index_t* extent = g.source_extent;
+        if (st[4] != 1 || st[3] != extent[2] || count * extent[0] * extent[1] * extent[2] == 0) return;
+        for (int a = 0; a < 2; ++a)  // far beyond any memory, where the products below would overflow
+            if (g.source_step[a] > (1 << 20) || magnitude(t.axis[a].low) > (1 << 30)) return;
+        const index_t size = bytes_per_element(g.source->dtype);
+        const index_t low = clamp(g.source_step[1] * (box.begin[2] + t.axis[1].low), 0, extent[1]);
+        const index_t high = clamp(g.source_step[1] * (box.end[2] + t.axis[1].low + pass.span[1]), low, extent[1]);
+        const index_t depth = clamp(g.source_step[0] * (box.begin[1] + t.axis[0].low + pass.span[0] / 2), 0, extent[0] - 1);
+        length = (high - low) * st[3] * size;
+        if (length == 0) return;
+        data = (const char*)g.source->data + (box.begin[0] * st[0] + first * st[1] + depth * st[2] + low * st[3]) * size;
+        image = g.batch > 1 ? st[0] * size : 0;  // the stride of a single one means nothing
+        channel = count > 1 ? st[1] * size : 0;
+        images = box.end[0] - box.begin[0];
+        channels = count;
+    }
+
+    INLINE void go_on(int lines) {
+        for (; lines > 0 && n < images; --lines) {
+            __builtin_prefetch(data + n * image + c * channel + at, 0, 2);
+            at += 64;
+            if (at < length) continue;
+            at = 0;
+            if (++c == channels) c = 0, ++n;
+        }
+    }
+};
+
 static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t split, char* scratch) {
     const Gather& g = run.g;
     const GatherPass& pass = run.pass;
@@ -162,6 +199,11 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                       pass.classes.per[0] == 1 ? &depth_taps[0] : nullptr, tile, &report,
                       pass.side_by_side ? plane : nullptr);
 
+        Ahead ahead;
+        const KBlock next = k_block(run, kb + 1 < k_blocks ? kb + 1 : 0);
+        Box next_box = box;  // of the task this thread is likely to take next
+        if (kb + 1 == k_blocks) block_box(pass.blocks, least(block + run.blocks_apart, pass.blocks.total - 1), &next_box);
+        ahead.start(g, pass, next_box, t, group * g.depth + next.begin, next.end - next.begin);
         const int* offset = offsets;
         for (int c = 0; c < pass.classes.count; ++c) {
             StepList list{steps, offset, pass.weights_in_place ? &g : nullptr, depth, t.channel, {}, {{-1, -1}, {-1, -1}, {-1, -1}}, 0};
@@ -210,6 +252,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                                         : reduced == length     ? ALL_WEIGHTS : SOME_WEIGHTS;
                     for (index_t m = row; m < stop; m += pass.panel_rows) {
                         const index_t height = least(pass.panel_rows, stop - m);
+                        ahead.go_on(4);
                         run.kernel[reading][height](reduced, chain * (reduced / depth), weights + (m - row) * per_row, per_row, b, steps,
                                            acc + m * columns + i, columns, kb > 0);
                     }
@@ -243,6 +286,7 @@ static int run_pass(const Gather& g, const GatherPass& pass, int threads) {
         run.kernel[WEIGHTS_IN_PLACE][rows] = gather_kernel_for<WEIGHTS_IN_PLACE>(rows, pass.panel_vectors);
     }
     run.source_in_place = source_is_tile(g, pass);
+    run.blocks_apart = ceil_div(threads, pass.row_splits);
     const index_t all_chunks = pass.chunks * g.groups;
     if (pass.shared_weights && !pass.weights_in_place) {
         run.packed = (float*)shared_scratch(pass.shared_bytes);
