@@ -110,6 +110,7 @@ struct GatherPass {
     int panel_rows, panel_vectors; // register tile
     Blocks blocks;
     index_t span[3], slots[3];     // of the tile of every tap group
+    index_t shared_columns;        // of padding, between two rows of the tile
     index_t tile_channel;          // floats of one channel of the largest tile
     index_t columns;               // padded pixel columns of the largest block, per class
     index_t plane_floats;          // where classes or images are put in order before they are written

@@ -105,7 +105,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
     const index_t k_most = pass.depth_block * most(1, pass.most_taps);
 
     Tile t;
-    shape_tile(box, pass.span, pass.slots, pass.side_by_side, &t);
+    shape_tile(box, pass.span, pass.slots, pass.side_by_side, &t, pass.shared_columns);
     const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
     const index_t depths = box.end[1] - box.begin[1];
     if (run.source_in_place) {

@@ -32,18 +32,22 @@ struct Tile {
     TileAxis axis[3];
     index_t cells[3], slots[3];
     index_t images;  // 1 when the batch is outermost
+    index_t shared;  // columns of padding that two rows have in common
     index_t column;  // from one column to the next
     index_t pitch, column_slot, row_slot, plane, depth_slot, unit, channel;
 };
 
-static void shape_tile(const Box& box, const index_t span[3], const index_t slots[3], bool side_by_side, Tile* t) {
+// `shared` columns of padding are the last of a row and the first of the next.
+static void shape_tile(const Box& box, const index_t span[3], const index_t slots[3], bool side_by_side, Tile* t,
+                       index_t shared = 0) {
     const index_t batch = box.end[0] - box.begin[0];
     t->images = t->column = side_by_side ? batch : 1;
     for (int a = 0; a < 3; ++a) {
         t->cells[a] = box.end[a + 1] - box.begin[a + 1] + span[a];
         t->slots[a] = slots[a];
     }
-    t->pitch = t->cells[2] * t->images;
+    t->shared = shared;
+    t->pitch = t->cells[2] * t->images - shared;
     t->column_slot = t->cells[1] * t->pitch;
     t->row_slot = t->slots[2] * t->column_slot;
     t->plane = t->slots[1] * t->row_slot;
@@ -190,9 +194,11 @@ static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, c
                                        (y.source + y.begin * t.axis[1].scale) * stride[3] +
                                        (x.source + x.begin * t.axis[2].scale) * stride[4];
                     if (padded && !bordered)
-                        for (index_t c = 0; c < channels; ++c)
-                            zero_border(plane + c * t.channel, t.cells[1], t.pitch, y,
-                                        Range{x.begin * t.images, x.end * t.images, 0});
+                        for (index_t c = 0; c < channels; ++c) {
+                            float* one = plane + c * t.channel;
+                            zero_border(one, t.cells[1], t.pitch, y, Range{x.begin * t.images, x.end * t.images, 0});
+                            zero(one + t.cells[1] * t.pitch, t.shared);
+                        }
                     if (rows == 0 || columns == 0) continue;
                     float* first = plane + y.begin * t.pitch + x.begin * t.images;
                     if (side_by_side && across) {

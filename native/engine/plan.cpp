@@ -148,11 +148,27 @@ void choose_register_tile(index_t rows, int lanes, int* panel_rows, int* panel_v
     } else { *panel_rows = 6; *panel_vectors = 2; }
 }
 
+// Blocks of whole rows have padding on both sides: the right one of a row can be the left one of the next.
+index_t shared_columns(const GatherPass& pass, const Gather& g, index_t width) {
+    if (!pass.direct || pass.side_by_side || g.source_step[2] != 1 || pass.tap_groups[2] != 1) return 0;
+    index_t low = MOST_TAPS << 40, high = -low;  // smallest and largest offset of a tap
+    for (int c = 0; c < pass.classes.per[2]; ++c) {
+        const AxisTaps& taps = pass.classes.axis[2][c].taps;
+        if (taps.count == 0) continue;
+        const index_t last = taps.first_offset + (taps.count - 1) * taps.offset_step;
+        low = least(low, least(taps.first_offset, last));
+        high = most(high, most(taps.first_offset, last));
+    }
+    // A row of the tile begins at cell `low` and ends `high` beyond the last output cell.
+    return clamp(least(-low, width + high - g.source_extent[2]), 0, pass.span[2]);
+}
+
 index_t block_columns(const GatherPass& pass, const Spread spread[3], index_t panel) {
     const Blocks& b = pass.blocks;
     if (!pass.direct) return round_up(b.per[0] * b.per[1] * b.per[2] * b.per[3], panel);
     if (pass.side_by_side) return b.per[1] * b.per[2] * round_up(b.per[3] * b.per[0], panel);
-    return b.per[0] * b.per[1] * round_up(b.per[2] * (b.per[3] + spread[2].span), panel);
+    const index_t pitch = b.per[3] + spread[2].span - (b.per[3] == b.extent[3] ? pass.shared_columns : 0);
+    return b.per[0] * b.per[1] * round_up((b.per[2] - 1) * pitch + b.per[3], panel);
 }
 
 size_t floats(index_t count) { return size_t(round_up(count, 32) + 32) * 4; }
@@ -390,6 +406,7 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
         pass->span[a] = spread[a].span;
         pass->slots[a] = spread[a].slots;
     }
+    pass->shared_columns = shared_columns(*pass, g, extent[3]);
     pass->sum_taps = 0;
     index_t all_taps = 0;
     for (int z = 0; z < set.per[0]; ++z)
@@ -478,6 +495,7 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
         }
         if (trial.blocks.total > 100000) break;
     }
+    if (pass->blocks.per[3] != pass->blocks.extent[3]) pass->shared_columns = 0;
     pass->columns = block_columns(*pass, spread, panel);
     pass->tile_channel = tile_floats(pass->blocks, spread);
     while (!pass->side_by_side && pass->blocks.total * pass->chunks_at_once * pass->row_splits < wanted &&
