@@ -29,17 +29,17 @@ def mean(values: list[float]) -> float:
 
 
 def compare(before: list[Row], after: list[Row]) -> None:
-    """Each problem's speed-up, corrected by nothing: the sgemm rates beside it say how alike the two moments were."""
+    """Each problem's speed-up, corrected by nothing: the shares of sgemm say how alike the two moments were."""
     old = {key(row): row for row in before}
     ratios = []
-    print(f"{'problem':72} {'dtype':5} {'want':12} {'before':>9} {'after':>9} {'ratio':>6}  sgemm")
+    print(f"{'problem':72} {'dtype':5} {'want':12} {'before':>9} {'after':>9} {'ratio':>6}  of sgemm")
     for row in after:
         was = old.get(key(row))
         if was is None:
             continue
         ratios.append(was["ms"] / row["ms"])
         print(f"{row['line']:72} {row['dtype']:5} {row['want']:12} {was['ms']:9.3f} {row['ms']:9.3f} {ratios[-1]:6.2f}"
-              f"  {was['sgemm']:.0f} / {row['sgemm']:.0f}")
+              f"  {was['of_sgemm']:.2f} / {row['of_sgemm']:.2f}")
     if ratios:
         print(f"geometric mean {mean(ratios):.3f} over {len(ratios)} rows")
 
@@ -49,10 +49,10 @@ PAGE_HEAD = """\
 # Performance
 
 `make bench` runs `benchmarks/run.py`: every problem of `benchmarks/problems/`, the engine and PyTorch {torch} one
-after the other in each round, the median of the rounds' best calls. Engine {isa}, {threads} thread(s),
-{clock} clock. Ratios are PyTorch's time by ours: above 1 we are faster. "sgemm" is the rate of PyTorch's own float32
-matrix product timed in the same rounds, the share is ours of it; so is float32 beside hf32 ("by float32": its time by
-that of float32).
+after the other in each round. Engine {isa}, {threads} thread(s), {clock} clock. Milliseconds are medians of the
+rounds' best calls. Ratios are PyTorch's time by ours, above 1 we are faster: the median of the rounds' ratios, for a
+round is one moment of a machine whose speed changes. "Of sgemm" is our rate by that of PyTorch's own float32 matrix
+product (1024 x 1024) in the same rounds.
 
 ## What is promised
 
@@ -91,23 +91,24 @@ def page(run: list[Row], source: Path) -> str:
         rounds = " or ".join(str(n) for n in sorted({row["rounds"] for row in mine}))
         text += f"\n### {dtype}\n\n{rounds} round(s), {len({row['line'] for row in mine})} problems.\n\n"
         columns = ["problem", "want", "ms", "PyTorch ms", "ratio", "GF/s", "of sgemm"]
-        extra = [name for name in ("jax_ms", "float32_ms") if any(name in row for row in mine)]
-        columns += [{"jax_ms": "JAX ms", "float32_ms": "by float32"}[name] for name in extra]
+        extra = [name for name in ("jax_ms", "float32_ratio") if any(name in row for row in mine)]
+        columns += [{"jax_ms": "JAX ms", "float32_ratio": "float32 by hf32"}[name] for name in extra]
         text += f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
         for row in mine:
             line = row["line"] if dtype in ("fp32", "hf32") else row["line"].replace("fp32", dtype)
             cells = [f"`{line}`", row["want"], f"{row['ms']:.3f}", f"{row['pytorch_ms']:.3f}", f"{row['ratio']:.2f}",
-                     f"{row['gflops']:.0f}", f"{row['gflops'] / row['sgemm']:.2f}"]
+                     f"{row['gflops']:.0f}", f"{row['of_sgemm']:.2f}"]
             if "jax_ms" in extra:
                 cells.append(f"{row['jax_ms']:.3f}" if "jax_ms" in row else "")
-            if "float32_ms" in extra:
-                cells.append(f"{row['ms'] / row['float32_ms']:.2f}")
+            if "float32_ratio" in extra:
+                cells.append(f"{row['float32_ratio']:.2f}")
             text += f"| {' | '.join(cells)} |\n"
         for want in dict.fromkeys(row["want"] for row in mine):
             ratios = [row["ratio"] for row in mine if row["want"] == want]
             text += f"\n{want}: geometric mean {mean(ratios):.2f}, least {min(ratios):.2f}.\n"
-        if "float32_ms" in extra:
-            text += f"\nhf32 by float32: geometric mean {mean([row['ms'] / row['float32_ms'] for row in mine]):.3f}.\n"
+        if "float32_ratio" in extra:
+            shares = [row["float32_ratio"] for row in mine]
+            text += f"\nfloat32's time by hf32's: geometric mean {mean(shares):.3f}, least {min(shares):.2f}.\n"
     checked = [row for row in run if "error" in row]
     if checked:
         text += ("\n### Relative error against float64 (float32 operands)\n\n"

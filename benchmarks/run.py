@@ -80,7 +80,7 @@ def record(asked: argparse.Namespace, settings: Settings, machine: dict[str, obj
     lines = [line for path in asked.files for line in read_lines(path.read_text("utf-8")) if asked.only in line]
     with asked.json.open("w") if asked.json else io.StringIO() as sink:
         for word in asked.dtypes:
-            heads = f"{'ms':>9} {'torch ms':>9} {'ratio':>6} {'GF/s':>6} {'sgemm':>6}"
+            heads = f"{'ms':>9} {'torch ms':>9} {'ratio':>6} {'GF/s':>6} {'of sgemm':>8}"
             print(f"\n{word:5} {'problem':62} {'want':12} {heads}")
             ratios: dict[str, list[float]] = {}
             for line in lines:
@@ -93,16 +93,18 @@ def record(asked: argparse.Namespace, settings: Settings, machine: dict[str, obj
                         beside["float32"] = engine_call(twin, given, settings.channels_last)
                     timing = measure(task, settings, beside)
                     assert timing.pytorch_ms is not None and timing.ratio is not None, line
-                    rate = 2e-6 * SIDE**3 / timing.beside_ms["sgemm"]
+                    of_sgemm = timing.ratio_to("sgemm")
+                    assert of_sgemm is not None
+                    of_sgemm *= timing.work / (2e-9 * SIDE**3)
                     row = timing.as_dict() | {"peak_rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
                     if word == "hf32":
-                        row["float32_ms"] = timing.beside_ms["float32"]
+                        row["float32_ratio"] = timing.ratio_to("float32")
                     if task.want == "all" and word == "fp32" and asked.errors:
                         row |= errors(task, settings.channels_last)
                     ratios.setdefault(task.want, []).append(timing.ratio)
                     print(f"{word:5} {line:62} {task.want:12} {timing.ms:9.3f} {timing.pytorch_ms:9.3f} "
-                          f"{timing.ratio:6.2f} {timing.gflops:6.0f} {rate:6.0f}", flush=True)
-                    sink.write(json.dumps(row | {"sgemm": rate, **machine}) + "\n")
+                          f"{timing.ratio:6.2f} {timing.gflops:6.0f} {of_sgemm:8.2f}", flush=True)
+                    sink.write(json.dumps(row | {"of_sgemm": of_sgemm, **machine}) + "\n")
                     sink.flush()
             for want, values in ratios.items():
                 print(f"{word:5} {want:12} geometric mean {geometric_mean(values):.2f}x, least {min(values):.2f}x")

@@ -185,7 +185,7 @@ def test_without_pytorch_and_jax(instant, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     (task,) = tasks(f"{TINY} want=x")
     timing = measure.measure(task, Settings(1, jax=True))
-    assert (timing.pytorch_ms, timing.jax_ms, timing.ratio) == (None, None, None)
+    assert (timing.pytorch_ms, timing.ms_of("jax"), timing.ratio) == (None, None, None)
     assert main(["bench", TINY, "--rounds", "1"]) == 0
     shown = capsys.readouterr()
     assert "not installed" in shown.err and "PyTorch" not in shown.out
@@ -212,9 +212,19 @@ def test_a_recorded_run_can_be_read_back(instant, monkeypatch, tmp_path, capsys)
     assert [(r["dtype"], r["want"]) for r in rows] == [(d, w) for d in ("fp32", "hf32")
                                                        for w in ("input", "weight+bias", "all", "all")]  # fmt: skip
     assert all(max(r["error"]) < 1e-6 for r in rows if r["dtype"] == "fp32" and r["want"] == "all")
-    assert {(r["threads"], r["clock"], r["sgemm"] > 0) for r in rows} == {(1, "cpu", True)}
-    assert [r["dtype"] for r in rows if "float32_ms" in r] == ["hf32"] * 4
+    assert {(r["threads"], r["clock"], r["of_sgemm"] > 0) for r in rows} == {(1, "cpu", True)}
+    assert [r["dtype"] for r in rows if "float32_ratio" in r] == ["hf32"] * 4
     assert "geometric mean" in capsys.readouterr().out
     if engines.native.available():
         page = script("compare").page(rows, tmp_path / "run.jsonl")
-        assert f"`{TINY}`" in page and "by float32 |" in page
+        assert f"`{TINY}`" in page and "float32 by hf32 |" in page
+
+
+@pytest.mark.skipif(not engines.native.available(), reason="the native library names the paths")
+def test_the_page_is_that_of_the_recorded_run():
+    """docs/performance.md was written from benchmarks/recorded.jsonl by the script as it is now."""
+    pytest.importorskip("torch")
+    recorded = ROOT / "benchmarks" / "recorded.jsonl"
+    compare = script("compare")
+    page = compare.page(compare.rows(recorded), recorded)
+    assert page == (ROOT / "docs" / "performance.md").read_text("utf-8"), "run: benchmarks/compare.py --page"

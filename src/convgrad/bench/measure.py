@@ -1,6 +1,7 @@
 """One way to time a problem: every contestant once per round, one after the other, and the median of the rounds.
 
-Whatever else the machine does hits all contestants of a round; the figure of a round is its best call. The clock `cpu`
+Whatever else the machine does hits all contestants of a round; the figure of a round is its best call, and a ratio is
+the median of the rounds' ratios. The clock `cpu`
 counts processor time on one thread instead: the figure to trust on a machine shared with others.
 """
 
@@ -62,25 +63,46 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Milliseconds of a task's contestants."""
+    """Seconds of a task's contestants, round by round."""
 
     task: Task
-    ms: float
-    pytorch_ms: float | None
-    jax_ms: float | None
-    beside_ms: Mapping[str, float]
-    """Whatever else was timed in the same rounds."""
+    rounds: Mapping[str, list[float]]
+
+    def ms_of(self, name: str) -> float | None:
+        """Milliseconds of a contestant: the median of the rounds."""
+        return 1e3 * statistics.median(self.rounds[name]) if name in self.rounds else None
+
+    def ratio_to(self, name: str) -> float | None:
+        """A contestant's time by ours: the median of what the rounds say, each about one moment of the machine."""
+        if name not in self.rounds:
+            return None
+        return statistics.median(a / b for a, b in zip(self.rounds[name], self.rounds["engine"], strict=True))
+
+    @property
+    def ms(self) -> float:
+        """Our milliseconds."""
+        return 1e3 * statistics.median(self.rounds["engine"])
+
+    @property
+    def pytorch_ms(self) -> float | None:
+        """PyTorch's milliseconds."""
+        return self.ms_of("pytorch")
+
+    @property
+    def work(self) -> float:
+        """2 x multiply-adds, those with padding too, in 10^9."""
+        made = self.task.plan
+        return 2e-9 * made.problem.geometry.multiply_adds * len(made.contractions)
 
     @property
     def gflops(self) -> float:
-        """2 x multiply-adds, those with padding too, in 10^9 per second."""
-        made = self.task.plan
-        return 2e-6 * made.problem.geometry.multiply_adds * len(made.contractions) / self.ms
+        """`work` per second."""
+        return 1e3 * self.work / self.ms
 
     @property
     def ratio(self) -> float | None:
         """PyTorch's time by ours: above 1 we are faster."""
-        return None if self.pytorch_ms is None else self.pytorch_ms / self.ms
+        return self.ratio_to("pytorch")
 
     def as_dict(self) -> dict[str, object]:
         """What is recorded of it."""
@@ -90,7 +112,7 @@ class Timing:
             "ratio": self.ratio, "gflops": self.gflops, "paths": list(task.plan.paths),
             "workspace": task.plan.workspace_bytes,
         }
-        return row if self.jax_ms is None else row | {"jax_ms": self.jax_ms}
+        return row if "jax" not in self.rounds else row | {"jax_ms": self.ms_of("jax")}
 
 
 # ---- what is timed -----------------------------------------------------------------------------------------
@@ -170,7 +192,7 @@ def best(call: Call, clock: Clock, budget: float) -> float:
 
 
 def measure(task: Task, settings: Settings, beside: Mapping[str, Call] | None = None) -> Timing:
-    """Times one task: contestants in turn, and other calls beside them; the median of the rounds."""
+    """Times one task: contestants in turn, and other calls beside them."""
     request = task.plan.problem.request
     tensors = operands(task.plan, settings.channels_last)
     contestants: dict[str, Call | None] = {
@@ -184,8 +206,7 @@ def measure(task: Task, settings: Settings, beside: Mapping[str, Call] | None = 
     for _ in range(settings.rounds):
         for name, call in present.items():
             taken[name].append(best(call, settings.clock, settings.budget))
-    ms = {name: 1e3 * statistics.median(seconds) for name, seconds in taken.items()}
-    return Timing(task, ms["engine"], ms.get("pytorch"), ms.get("jax"), {name: ms[name] for name in beside or {}})
+    return Timing(task, taken)
 
 
 @contextmanager
