@@ -43,6 +43,21 @@ def test_same_bits_for_any_number_of_threads(line, layout):
             assert np.array_equal(array.view(np.uint32), again[result].view(np.uint32)), (result, threads)
 
 
+@pytest.mark.parametrize("layout", ["contiguous", "channels last"])
+@pytest.mark.parametrize("line", (*problems.LINES, "conv n4 c8>6 i13x13 k3x3 s2 p0 d1 g1 fp32"))
+def test_what_was_in_memory_does_not_show(line, layout):
+    """Scratch memory full of NaN from another call changes no bit: nothing but the operands is looked at."""
+    filler = problems.problem("conv n4 c48>40 i28x28 k3x3 s1 p1 d1 g1 fp32")
+    made = problems.problem(line)
+    arrays = problems.operands(made, normal(11), layout)
+    seen = []
+    for left in (0.0, np.nan):
+        problems.native_results(filler, problems.operands(filler, lambda shape, v=left: np.full(shape, v)), threads=1)
+        seen.append(problems.native_results(made, arrays, layout, threads=1))
+    for result, array in seen[0].items():
+        assert np.array_equal(array.view(np.uint32), seen[1][result].view(np.uint32)), result
+
+
 def test_several_python_threads_at_once():
     """Concurrent calls share the pool or work alone; each gets its own right answer."""
     jobs = []

@@ -264,10 +264,16 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
     }
     if (report.padded) raise_flag(&run.padding_met);
     const float* results = accumulators + first_row * columns;
-    // Weights read in place were not looked at: one that is not finite shows in the sums.
-    if (pass.weights_in_place && report.padded)
-        for (int c = 0; c < pass.classes.count; ++c)
-            weights_finite &= all_finite(results + c * c_class, (last_row - first_row) * columns);
+    // Weights read in place were not looked at: one that is not finite shows in the sums. Columns between and beyond the
+    // pixels hold whatever was in memory.
+    if (pass.weights_in_place && report.padded) {
+        const index_t runs = pass.side_by_side ? 1 : lines, length = cells * t.images;
+        for (index_t m = 0; m < pass.classes.count * (last_row - first_row); ++m) {
+            const float* row = results + m / (last_row - first_row) * c_class + m % (last_row - first_row) * columns;
+            for (index_t u = 0; u < strips * runs; ++u)
+                weights_finite &= all_finite(row + u / runs * strip_width + u % runs * t.pitch, length);
+        }
+    }
     if (!weights_finite) raise_flag(&run.weight_broken);
     if (pass.side_by_side && t.images > 1)
         write_images(run, box, group, chunk_begin + first_row, last_row - first_row, results, columns, c_class,
