@@ -56,8 +56,8 @@ product (1024 x 1024) in the same rounds.
 
 ## What is promised
 
-* The same bits for any number of threads and on every run. What orders a sum (K blocks, runs of pixels) is computed
-  from the problem alone; only what does not order it follows the number of threads.
+* The same bits for any number of threads and on every run. What orders a sum (K blocks, chains, runs of pixels) is
+  computed from the problem alone; only what does not order it follows the number of threads.
 * AVX2 and AVX-512 are built to give the same bits: sums use the same order, matrix kernels keep each element in one
   lane, and sums over lanes always have eight. The AVX-512 kernels have been compiled but not yet run: no processor or
   emulator at hand knows them. NEON has the same order and fused multiply-adds too, but is only promised to agree on

@@ -84,11 +84,10 @@ def record(asked: argparse.Namespace, settings: Settings, machine: dict[str, obj
             print(f"\n{word:5} {'problem':62} {'want':12} {heads}")
             ratios: dict[str, list[float]] = {}
             for line in lines:
-                in_float32 = {task.want: task for task in tasks(line, ["fp32"])}
                 for task in tasks(line, [word]):
                     beside = {"sgemm": product}
                     if word == "hf32":
-                        twin = in_float32[task.want].plan
+                        twin = next(other.plan for other in tasks(line, ["fp32"]) if other.want == task.want)
                         given = operands(twin, settings.channels_last)
                         beside["float32"] = engine_call(twin, given, settings.channels_last)
                     timing = measure(task, settings, beside)

@@ -38,6 +38,7 @@ LINES = (
     "conv n2 c16>16 i19x21 k3x3 s2 p1 d1 g16 fp32",  # depthwise with residues
     "conv n1 c8>8 i16x33 k4x3 s1 p2 d2x3 g8 fp32",  # depthwise, dilated: no neighbouring rows
     "conv n1 c9>9 i20x24 k31x31 s1 p15 d1 g9 fp32",  # depthwise, wide window
+    "conv n1 c16>16 i6x40 k3x17 s1 p1x8 d1 g16 fp32",  # ... that whole cells of a row see all of
     "conv n1 c8>8 i6x7x8 k3x3x3 s1 p1 d1 g8 fp32",
     "tconv n1 c16>16 i8x9 k3x3 s2 p1 d1 g16 fp32",
     "tbc n3 c10>12 i40 k5 p2 fp32",

@@ -104,9 +104,9 @@ struct GatherPass {
     int64_t most_taps, sum_taps;   // of one class, of all classes, in one tap group
     index_t tap_groups[3];         // the window is cut into boxes when the tile or the reduction would not fit
     index_t depth_block;           // reduced channels per K block (fixes the order of the sum: problem only)
-    index_t chain;                 // ... of which one chain of multiply-adds sums about as many steps
+    index_t chain;                 // steps, about, that one chain of multiply-adds sums
     bool direct;                   // microkernel reads the tile itself; otherwise panels are packed from it
-    bool side_by_side;             // images are, in the tile: a vector is a pixel or two of several images
+    bool side_by_side;             // images are, in the tile: a vector is a few pixels of one row of one or several
     int panel_rows, panel_vectors; // register tile
     Blocks blocks;
     index_t span[3], slots[3];     // of the tile of every tap group

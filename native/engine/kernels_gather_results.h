@@ -58,11 +58,12 @@ static void write_images(const GatherRun& run, const Box& box, index_t group, in
                                (y.residue + box.begin[2] * g.out_step[1]) * st[3] +
                                (set.axis[2][0].residue + box.begin[3] * g.out_step[2]) * st[4];
             const float* from = c + index_t(yz) * s * c_class + (d - box.begin[1]) * all_lines * strip;
-            if (st[1] == 1 && st[4] != 1) {  // channels lie side by side: a cell of all images at a time
+            if (channels_touch(*run.target.tensor)) {  // a cell of all images at a time
+                const index_t row = g.out_step[1] * st[3], cell = (s == 1 ? g.out_step[2] : 1) * st[4];
                 for (index_t r = 0; r < lines; ++r)
                     for (index_t i = 0; i < cells * s && i < total; ++i)
-                        run.target.transposed(run.target, at + r * g.out_step[1] * st[3] + i * (s == 1 ? g.out_step[2] : 1) * st[4],
-                                              rows, images, st[0], from + i % s * c_class + r * strip + i / s * images, c_row);
+                        run.target.transposed(run.target, at + r * row + i * cell, rows, images, st[0],
+                                              from + i % s * c_class + r * strip + i / s * images, c_row);
                 continue;
             }
             for (index_t m = 0; m < rows; ++m) {
@@ -82,7 +83,7 @@ static void write_block(const GatherRun& run, const Box& box, index_t group, ind
     const Target& t = run.target;
     const index_t* st = t.tensor->stride;
     const ClassSet& set = run.pass.classes;
-    const bool across = st[1] == 1 && st[4] != 1;
+    const bool across = channels_touch(*t.tensor);
     const index_t column = g.out_step[2] * st[4];
     index_t unit = 0;
     for (index_t n = box.begin[0]; n < box.end[0]; ++n)

@@ -53,8 +53,8 @@ static bool source_is_tile(const Gather& g, const GatherPass& pass) {
            (g.batch == 1 || st[0] == channels * next);
 }
 
-// Source rows that will be copied next, asked for while the present ones are multiplied. Only planes whose rows follow each
-// other; one depth stands for all that a window reaches.
+// Source rows that will be copied next, asked for while the present ones are multiplied. Only planes whose rows follow
+// each other; one depth stands for all that a window reaches.
 struct Ahead {
     const char* data = nullptr;
     index_t image = 0, channel = 0, length = 0;  // bytes from one to the next; of the rows wanted
@@ -69,7 +69,8 @@ struct Ahead {
         const index_t size = bytes_per_element(g.source->dtype);
         const index_t low = clamp(g.source_step[1] * (box.begin[2] + t.axis[1].low), 0, extent[1]);
         const index_t high = clamp(g.source_step[1] * (box.end[2] + t.axis[1].low + pass.span[1]), low, extent[1]);
-        const index_t depth = clamp(g.source_step[0] * (box.begin[1] + t.axis[0].low + pass.span[0] / 2), 0, extent[0] - 1);
+        const index_t middle = box.begin[1] + t.axis[0].low + pass.span[0] / 2;
+        const index_t depth = clamp(g.source_step[0] * middle, 0, extent[0] - 1);
         length = (high - low) * st[3] * size;
         if (length == 0) return;
         data = (const char*)g.source->data + (box.begin[0] * st[0] + first * st[1] + depth * st[2] + low * st[3]) * size;
@@ -202,7 +203,8 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
         Ahead ahead;
         const KBlock next = k_block(run, kb + 1 < k_blocks ? kb + 1 : 0);
         Box next_box = box;  // of the task this thread is likely to take next
-        if (kb + 1 == k_blocks) block_box(pass.blocks, least(block + run.blocks_apart, pass.blocks.total - 1), &next_box);
+        if (kb + 1 == k_blocks)
+            block_box(pass.blocks, least(block + run.blocks_apart, pass.blocks.total - 1), &next_box);
         ahead.start(g, pass, next_box, t, group * g.depth + next.begin, next.end - next.begin);
         const int* offset = offsets;
         for (int c = 0; c < pass.classes.count; ++c) {
@@ -253,8 +255,8 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                     for (index_t m = row; m < stop; m += pass.panel_rows) {
                         const index_t height = least(pass.panel_rows, stop - m);
                         ahead.go_on(4);
-                        run.kernel[reading][height](reduced, chain * (reduced / depth), weights + (m - row) * per_row, per_row, b, steps,
-                                           acc + m * columns + i, columns, kb > 0);
+                        run.kernel[reading][height](reduced, chain * (reduced / depth), weights + (m - row) * per_row,
+                                                    per_row, b, steps, acc + m * columns + i, columns, kb > 0);
                     }
                 }
             }
@@ -315,7 +317,7 @@ static int run_pass(const Gather& g, const GatherPass& pass, int threads) {
             if (status != CG_OK) return status;
         }
         // Groups that share cache lines follow each other; otherwise the blocks that share weights do.
-        const bool lines_shared = g.groups > 1 && g.source->stride[1] == 1 && g.source->stride[4] != 1;
+        const bool lines_shared = g.groups > 1 && channels_touch(*g.source);
         auto compute = [&](index_t task, char* scratch) {
             const index_t split = task % pass.row_splits, rest = task / pass.row_splits;
             if (lines_shared) gather_task(run, run.first_chunk + rest % chunks, rest / chunks, split, scratch);

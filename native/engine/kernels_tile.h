@@ -104,6 +104,9 @@ static INLINE void zero_border(float* plane, index_t rows, index_t pitch, const 
     zero(plane + y.end * pitch, (rows - y.end) * pitch);
 }
 
+// Whether the channels of a cell lie side by side, and the cells of a row do not.
+static INLINE bool channels_touch(const cg_tensor& t) { return t.stride[1] == 1 && t.stride[4] != 1; }
+
 struct FillReport {
     bool finite = true, padded = false;
 };
@@ -160,7 +163,7 @@ static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, c
                       float* rows_apart = nullptr, bool bordered = false) {
     const index_t* stride = s.tensor->stride;
     const bool side_by_side = rows_apart != nullptr && t.images > 1;
-    const bool across = stride[1] == 1 && stride[4] != 1;  // channels lie side by side: transpose while copying
+    const bool across = channels_touch(*s.tensor);  // transpose while copying
     const index_t column = t.axis[2].scale * stride[4], row = t.axis[1].scale * stride[3];
     const bool in_pairs = t.axis[2].scale == 2 && t.slots[2] == 2 && stride[4] == 1 && !side_by_side;
     const bool by_tap = depth_taps != nullptr && box.end[1] - box.begin[1] == 1;
@@ -204,8 +207,9 @@ static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, c
                     if (side_by_side && across) {
                         for (index_t r = 0; r < rows; ++r)
                             for (index_t i = 0; i < columns; ++i)
-                                report->finite &= s.transposed(s, at + r * row + i * column, t.images, stride[0], channels,
-                                                               first + r * t.pitch + i * t.images, t.channel);
+                                report->finite &=
+                                    s.transposed(s, at + r * row + i * column, t.images, stride[0], channels,
+                                                 first + r * t.pitch + i * t.images, t.channel);
                     } else if (side_by_side) {
                         // Whole contiguous planes are one long row.
                         const bool joined = column == 1 && row == columns;

@@ -27,8 +27,8 @@ static INLINE void weight_step(const float* const (&x)[MR], index_t at, const fl
 
 // MR rows of the result, c_row floats apart, each with its own first cell. All pixels, or only those listed.
 template <int MR, int NV, bool LISTED>
-static void weight_kernel(index_t pixels, index_t chain, const float* __restrict tile, const int* __restrict row, index_t next_row,
-                          const Pixel* __restrict pixel, const float* __restrict coarse, float* __restrict C,
+static void weight_kernel(index_t pixels, index_t chain, const float* __restrict tile, const int* __restrict row,
+                          index_t next_row, const Pixel* __restrict pixel, const float* __restrict coarse, float* __restrict C,
                           index_t c_row) {
     vf c[MR][NV];
     const float* x[MR];
@@ -55,7 +55,8 @@ static void weight_kernel(index_t pixels, index_t chain, const float* __restrict
         }
 }
 
-typedef void (*WeightKernel)(index_t, index_t, const float*, const int*, index_t, const Pixel*, const float*, float*, index_t);
+typedef void (*WeightKernel)(index_t, index_t, const float*, const int*, index_t, const Pixel*, const float*, float*,
+                             index_t);
 
 template <bool LISTED> static WeightKernel weight_kernel_for(index_t rows, int vectors) {
 #define KERNEL(MR, NV) \
@@ -76,7 +77,7 @@ static bool pack_coarse(const Source& s, const Box& box, index_t channel, index_
     const bool joined = st[3] == cells * st[4];
     const index_t runs = joined ? 1 : lines, length = joined ? lines * cells : cells;
     // Channels side by side: a few pixels at a time go to every panel while their cache lines are at hand.
-    const index_t at_once = !along && st[1] == 1 ? 16 : most(1, length);
+    const index_t at_once = channels_touch(*s.tensor) ? 16 : most(1, length);
     if (channels % panel != 0) zero(to + channels / panel * panel * pixels, pixels * panel);
     bool finite = true;
     float* out = to;
@@ -327,8 +328,8 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
                         for (index_t s = 0; s < sets; ++s) {
                             const index_t height = least(plan.panel_rows, rows - r), first = r * next_row + s;
                             run.kernel[plan.by_tap][height](
-                                plan.by_tap ? listed[s] : pixels, plan.chain, cells, row + first, next_row, pixel + s * pixels,
-                                coarse + (q - panel) * run.panel * pixels,
+                                plan.by_tap ? listed[s] : pixels, plan.chain, cells, row + first, next_row,
+                                pixel + s * pixels, coarse + (q - panel) * run.panel * pixels,
                                 sums + (q - first_panel) * sums_panel + ((f - first_channel) * count + first) * run.panel,
                                 next_row * run.panel);
                         }

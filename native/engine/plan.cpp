@@ -419,8 +419,8 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     index_t depth = clamp(REDUCTION_BLOCK / most(1, pass->most_taps), 1, g.depth);
     depth = clamp(TILE_FLOATS / most(1, nominal_tile), 1, depth);
     pass->depth_block = ceil_div(g.depth, ceil_div(g.depth, depth));
-    // Up to three rows are not cut: that would cost a sixth of the time. A small reduction of few
-    // rows is mostly copying and can afford short chains.
+    // Up to three rows are not cut: that would cost a sixth of the time. A small reduction of few rows is mostly copying
+    // and can afford short chains.
     pass->chain = g.rows <= 3 ? MOST_TAPS : g.rows <= 8 && g.depth * pass->most_taps <= CHAIN ? SHORT_CHAIN : CHAIN;
 
     if (path == PATH_DEPTHWISE_ROWS) {

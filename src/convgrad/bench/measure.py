@@ -1,8 +1,8 @@
 """One way to time a problem: every contestant once per round, one after the other, and the median of the rounds.
 
 Whatever else the machine does hits all contestants of a round; the figure of a round is its best call, and a ratio is
-the median of the rounds' ratios. The clock `cpu`
-counts processor time on one thread instead: the figure to trust on a machine shared with others.
+the median of the rounds' ratios. The clock `cpu` counts processor time on one thread instead: the figure to trust on a
+machine shared with others.
 """
 
 from __future__ import annotations
