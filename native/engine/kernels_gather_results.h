@@ -121,12 +121,14 @@ static void write_block(const GatherRun& run, const Box& box, index_t group, ind
                 const bool in_place = s == 2 && st[4] == 1 && t.kind == STORE_F32;
                 index_t total = 0;
                 for (int x = 0; x < s; ++x) total += most(0, least(box.end[3], set.axis[2][x].cells) - box.begin[3]);
+                const index_t pairs = s == 2 ? total / 2 : 0;
                 for (index_t m = 0; m < rows; ++m) {
                     for (index_t r = 0; r < lines; ++r) {
                         const float* part = from + m * c_row + r * pitch;
                         float* to = in_place ? (float*)t.tensor->data + at + m * st[1] + r * row : plane + r * cells * s;
                         index_t i = 0;
-                        for (; s == 2 && 2 * (i + 8) <= total; i += 8) {
+                        for (; pairs >= 8 && i < pairs; i += 8) {
+                            i = least(i, pairs - 8);  // the last eight overlap the ones before
                             const v8 a = load8(part + i), b = load8(part + c_class + i);
                             store8(to + 2 * i, __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11));
                             store8(to + 2 * i + 8, __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15));

@@ -53,43 +53,81 @@ static bool source_is_tile(const Gather& g, const GatherPass& pass) {
            (g.batch == 1 || st[0] == channels * next);
 }
 
-// Source rows that will be copied next, asked for while the present ones are multiplied. Only planes whose rows follow
-// each other; one depth stands for all that a window reaches.
+// A box of a tensor that will be read or written next, asked for a few cache lines at a time while others are
+// multiplied. Only cells that lie side by side, in rows that follow each other.
+enum AheadFor { READS, WRITES };
 struct Ahead {
     const char* data = nullptr;
-    index_t image = 0, channel = 0, length = 0;  // bytes from one to the next; of the rows wanted
-    index_t images = 0, channels = 0, n = 0, c = 0, at = 0;
+    index_t image = 0, channel = 0, depth = 0, length = 0;  // bytes from one to the next; of the rows of one plane
+    index_t images = 0, channels = 0, depths = 0, n = 0, c = 0, z = 0, at = 0;
 
-    void start(const Gather& g, const GatherPass& pass, const Box& box, const Tile& t, index_t first, index_t count) {
-        const index_t* st = g.source->stride;
-        const index_t* extent = g.source_extent;
-        if (st[4] != 1 || st[3] != extent[2] || count * extent[0] * extent[1] * extent[2] == 0) return;
-        for (int a = 0; a < 2; ++a)  // far beyond any memory, where the products below would overflow
-            if (g.source_step[a] > (1 << 20) || magnitude(t.axis[a].low) > (1 << 30)) return;
-        const index_t size = bytes_per_element(g.source->dtype);
-        const index_t low = clamp(g.source_step[1] * (box.begin[2] + t.axis[1].low), 0, extent[1]);
-        const index_t high = clamp(g.source_step[1] * (box.end[2] + t.axis[1].low + pass.span[1]), low, extent[1]);
-        const index_t middle = box.begin[1] + t.axis[0].low + pass.span[0] / 2;
-        const index_t depth = clamp(g.source_step[0] * middle, 0, extent[0] - 1);
-        length = (high - low) * st[3] * size;
-        if (length == 0) return;
-        data = (const char*)g.source->data + (box.begin[0] * st[0] + first * st[1] + depth * st[2] + low * st[3]) * size;
-        image = g.batch > 1 ? st[0] * size : 0;  // the stride of a single one means nothing
-        channel = count > 1 ? st[1] * size : 0;
-        images = box.end[0] - box.begin[0];
+    void start(const cg_tensor& t, index_t first_image, index_t last_image, index_t first_channel, index_t count,
+               const index_t low[3], const index_t high[3]) {
+        const index_t* st = t.stride;
+        const index_t size = bytes_per_element(t.dtype), rows = high[1] - low[1], columns = high[2] - low[2];
+        if (st[4] != 1 || rows <= 0 || columns <= 0 || (rows > 1 && st[3] > columns)) return;
+        // The stride of a single one means nothing.
+        const auto step = [&](index_t many, index_t stride) { return many > 1 ? stride * size : 0; };
+        data = (const char*)t.data +
+               (first_image * st[0] + first_channel * st[1] + low[0] * st[2] + low[1] * st[3] + low[2]) * size;
+        length = ((rows > 1 ? (rows - 1) * st[3] : 0) + columns) * size;
+        images = last_image - first_image;
         channels = count;
+        depths = high[0] - low[0];
+        image = step(images, st[0]);
+        channel = step(channels, st[1]);
+        depth = step(depths, st[2]);
     }
 
-    INLINE void go_on(int lines) {
+    index_t cache_lines() const { return images * channels * depths * ceil_div(length, 64); }
+
+    template <int FOR> INLINE void go_on(index_t lines) {
         for (; lines > 0 && n < images; --lines) {
-            __builtin_prefetch(data + n * image + c * channel + at, 0, 2);
+            __builtin_prefetch(data + n * image + c * channel + z * depth + at, FOR == WRITES, 2);
             at += 64;
             if (at < length) continue;
             at = 0;
-            if (++c == channels) c = 0, ++n;
+            if (++c < channels) continue;
+            c = 0;
+            if (++z < depths) continue;
+            z = 0;
+            ++n;
         }
     }
 };
+
+// The source cells of a block; one depth stands for all that a window reaches.
+static Ahead source_ahead(const Gather& g, const GatherPass& pass, const Box& box, const Tile& t, index_t channel,
+                          index_t channels) {
+    Ahead ahead;
+    if (g.source_extent[0] == 0) return ahead;
+    index_t low[3], high[3];
+    for (int a = 0; a < 3; ++a) {  // far beyond any memory, where the products below would overflow
+        const index_t step = g.source_step[a], first = t.axis[a].low, extent = g.source_extent[a];
+        if (step > (1 << 20) || magnitude(first) > (1 << 30)) return ahead;
+        low[a] = clamp(step * (box.begin[a + 1] + first), 0, extent);
+        high[a] = clamp(step * (box.end[a + 1] + first + pass.span[a]), low[a], extent);
+    }
+    low[0] = clamp(g.source_step[0] * (box.begin[1] + t.axis[0].low + pass.span[0] / 2), 0, g.source_extent[0] - 1);
+    high[0] = low[0] + 1;
+    ahead.start(*g.source, box.begin[0], box.end[0], channel, channels, low, high);
+    return ahead;
+}
+
+// The result of a block, where it is too large to be in a cache anyway.
+static Ahead result_ahead(const Gather& g, const GatherPass& pass, const Box& box, index_t channel, index_t channels) {
+    Ahead ahead;
+    const double cells = double(g.batch * g.rows * g.groups) * double(g.out[0] * g.out[1] * g.out[2]);
+    if (cells * double(bytes_per_element(g.target->dtype)) < (16 << 20)) return ahead;
+    index_t low[3], high[3];
+    for (int a = 0; a < 3; ++a) {
+        if (pass.classes.per[a] != g.out_step[a]) return ahead;
+        low[a] = box.begin[a + 1] * g.out_step[a];
+        high[a] = least(g.out[a], box.end[a + 1] * g.out_step[a]);
+    }
+    ahead.start(*g.target, box.begin[0], box.end[0], channel, channels, low, high);
+    return ahead;
+}
 
 static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t split, char* scratch) {
     const Gather& g = run.g;
@@ -200,12 +238,16 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                       pass.classes.per[0] == 1 ? &depth_taps[0] : nullptr, tile, &report,
                       pass.side_by_side ? plane : nullptr);
 
-        Ahead ahead;
         const KBlock next = k_block(run, kb + 1 < k_blocks ? kb + 1 : 0);
         Box next_box = box;  // of the task this thread is likely to take next
         if (kb + 1 == k_blocks)
             block_box(pass.blocks, least(block + run.blocks_apart, pass.blocks.total - 1), &next_box);
-        ahead.start(g, pass, next_box, t, group * g.depth + next.begin, next.end - next.begin);
+        Ahead cells_ahead = source_ahead(g, pass, next_box, t, group * g.depth + next.begin, next.end - next.begin);
+        Ahead sums_ahead;
+        if (kb + 1 == k_blocks)
+            sums_ahead = result_ahead(g, pass, box, group * g.rows + chunk_begin + first_row, last_row - first_row);
+        const index_t calls = ceil_div(last_row - first_row, pass.panel_rows) * (columns / panel);
+        const index_t sums_pace = ceil_div(sums_ahead.cache_lines(), calls);
         const int* offset = offsets;
         for (int c = 0; c < pass.classes.count; ++c) {
             StepList list{steps, offset, pass.weights_in_place ? &g : nullptr, depth, t.channel, {}, {{-1, -1}, {-1, -1}, {-1, -1}}, 0};
@@ -254,7 +296,8 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                                         : reduced == length     ? ALL_WEIGHTS : SOME_WEIGHTS;
                     for (index_t m = row; m < stop; m += pass.panel_rows) {
                         const index_t height = least(pass.panel_rows, stop - m);
-                        ahead.go_on(4);
+                        cells_ahead.go_on<READS>(4);
+                        sums_ahead.go_on<WRITES>(sums_pace);
                         run.kernel[reading][height](reduced, chain * (reduced / depth), weights + (m - row) * per_row,
                                                     per_row, b, steps, acc + m * columns + i, columns, kb > 0);
                     }

@@ -175,10 +175,9 @@ static INLINE void to_bfloat8(uint16_t* p, v8 v) {
 
 // ---- hf32: float32 with fewer fraction bits ------------------------------------------------------------------------
 
-//  s eeeeeeee kkkkkkkkkkk dddddddddddd   add half of the last kept bit and cut: ties away from zero; inf and NaN stay
+//  s eeeeeeee kkkkkkkkkkk dddddddddddd   add half of the last kept bit and cut: ties away from zero; inf stays inf.
+// Cutting could make a NaN a number: all of its bits are set instead.
 template <int DROPPED> static INLINE v8 shorten8(v8 v) {
-    const u8 bits = (u8)v;
-    const u8 cut = (bits + (1u << (DROPPED - 1))) & ~((1u << DROPPED) - 1u);
-    const u8 special = (u8)((bits & 0x7f800000u) == 0x7f800000u);
-    return (v8)select8(special, bits, cut);
+    const u8 cut = ((u8)v + (1u << (DROPPED - 1))) & ~((1u << DROPPED) - 1u);
+    return (v8)(cut | (u8)(v != v));
 }

@@ -528,13 +528,16 @@ index_t chain_channels(const GatherPass& pass, index_t taps) {
     return even_part(pass.depth_block, most(1, pass.chain / taps), 1);
 }
 
-// A direct panel runs over the padding columns between tile rows; packing costs about as much as six more rows.
+// A direct panel runs over the padding columns between tile rows, and what it loads is not aligned; packing costs about
+// as much as six more rows.
 bool reading_beats_packing(const cg_problem& p, bool to_fine) {
     const index_t rows = to_fine ? p.fine_channels : p.coarse_channels;
     const index_t step = to_fine ? p.stride[2] : 1;
     const index_t cells = ceil_div(to_fine ? p.fine[2] : p.coarse[2], step);
-    const index_t span = (p.window[2] - 1) * p.dilation[2] / p.stride[2];
-    return 1.02 * double(cells + span) / double(most(1, cells)) < 1.0 + 6.0 / double(most(1, rows));
+    const bool one_line = (to_fine ? p.fine[1] : p.coarse[1]) == 1;
+    const index_t span = one_line ? 0 : (p.window[2] - 1) * p.dilation[2] / p.stride[2];
+    const double unaligned = one_line && p.window[2] > 1 ? 1.04 : 1.02;
+    return unaligned * double(cells + span) / double(most(1, cells)) < 1.0 + 6.0 / double(most(1, rows));
 }
 
 // Counted in multiplications of one row with one channel: packing costs about as much as six more rows, copying a cell
