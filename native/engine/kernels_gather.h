@@ -333,7 +333,11 @@ static bool pack_weights(const GatherRun& run, index_t group, index_t begin, ind
                 float* out = panel + r * count * height;
                 const index_t from = at + row * g.weight_row + r * g.weight_depth;
                 if (in_place) {
-                    turn_rows_any(height, (const float*)w.tensor->data + from + first, g.weight_row, tap_at, count, out);
+                    const float* weights = (const float*)w.tensor->data + from + first;
+                    // Channels lie far apart: no processor guesses where the ones to come are.
+                    const index_t to_come = r + 6 < depth ? 6 * g.weight_depth : 0;
+                    for (index_t i = 0; i < height * count; i += 16) __builtin_prefetch(weights + to_come + i);
+                    turn_rows_any(height, weights, g.weight_row, tap_at, count, out);
                 } else if (neighbours && count > 1) {
                     w.rows(w, from + first, height, g.weight_row, reach, 1, line, reach);
                     turn_rows_any(height, line, reach, tap_at, count, out);

@@ -114,11 +114,11 @@ static Ahead source_ahead(const Gather& g, const GatherPass& pass, const Box& bo
     return ahead;
 }
 
-// The result of a block, where it is too large to be in a cache anyway.
+// The result of a block, where it is too large to be in a near cache anyway.
 static Ahead result_ahead(const Gather& g, const GatherPass& pass, const Box& box, index_t channel, index_t channels) {
     Ahead ahead;
     const double cells = double(g.batch * g.rows * g.groups) * double(g.out[0] * g.out[1] * g.out[2]);
-    if (cells * double(bytes_per_element(g.target->dtype)) < (16 << 20)) return ahead;
+    if (cells * double(bytes_per_element(g.target->dtype)) < (1 << 20)) return ahead;
     index_t low[3], high[3];
     for (int a = 0; a < 3; ++a) {
         if (pass.classes.per[a] != g.out_step[a]) return ahead;
@@ -294,12 +294,13 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                     const int reading = !pass.direct            ? PACKED_BOTH
                                         : pass.weights_in_place ? WEIGHTS_IN_PLACE
                                         : reduced == length     ? ALL_WEIGHTS : SOME_WEIGHTS;
+                    const index_t chain_steps = chain * (reduced / depth);
                     for (index_t m = row; m < stop; m += pass.panel_rows) {
                         const index_t height = least(pass.panel_rows, stop - m);
                         cells_ahead.go_on<READS>(4);
                         sums_ahead.go_on<WRITES>(sums_pace);
-                        run.kernel[reading][height](reduced, chain * (reduced / depth), weights + (m - row) * per_row,
-                                                    per_row, b, steps, acc + m * columns + i, columns, kb > 0);
+                        run.kernel[reading][height](reduced, chain_steps, weights + (m - row) * per_row, per_row, b, steps,
+                                                    acc + m * columns + i, columns, kb > 0);
                     }
                 }
             }
