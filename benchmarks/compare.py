@@ -24,6 +24,10 @@ def key(row: Row) -> tuple[str, str, str, bool]:
     return row["line"], row["dtype"], row["want"], row["channels_last"]
 
 
+SHARES = {"float32_ratio": "float32 by hf32", "contiguous_ratio": "contiguous by channels last"}
+"""Columns about our own times in the same rounds."""
+
+
 def mean(values: list[float]) -> float:
     return math.exp(statistics.fmean(map(math.log, values)))
 
@@ -52,7 +56,8 @@ PAGE_HEAD = """\
 after the other in each round. Engine {isa}, {threads} thread(s), {clock} clock. Milliseconds are medians of the
 rounds' best calls. Ratios are PyTorch's time by ours, above 1 we are faster: the median of the rounds' ratios, for a
 round is one moment of a machine whose speed changes. "Of sgemm" is our rate by that of PyTorch's own float32 matrix
-product (1024 x 1024) in the same rounds.
+product (1024 x 1024) in the same rounds. All results are new arrays; of those above 32 MiB the system zeroes every page
+first, which takes up to a fifth of the time of such a call.
 
 ## What is promised
 
@@ -86,36 +91,57 @@ def page(run: list[Row], source: Path) -> str:
         f"| {name} | {text} |" for name, text in zip(names, conditions, strict=True)
     )
     text = PAGE_HEAD.format(**{**run[0], "source": source.name, "paths": paths})
-    for dtype in dict.fromkeys(row["dtype"] for row in run):
-        mine = [row for row in run if row["dtype"] == dtype]
-        rounds = " or ".join(str(n) for n in sorted({row["rounds"] for row in mine}))
-        text += f"\n### {dtype}\n\n{rounds} round(s), {len({row['line'] for row in mine})} problems.\n\n"
-        columns = ["problem", "want", "ms", "PyTorch ms", "ratio", "GF/s", "of sgemm"]
-        extra = [name for name in ("jax_ms", "float32_ratio") if any(name in row for row in mine)]
-        columns += [{"jax_ms": "JAX ms", "float32_ratio": "float32 by hf32"}[name] for name in extra]
-        text += f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
-        for row in mine:
-            line = row["line"] if dtype in ("fp32", "hf32") else row["line"].replace("fp32", dtype)
-            cells = [f"`{line}`", row["want"], f"{row['ms']:.3f}", f"{row['pytorch_ms']:.3f}", f"{row['ratio']:.2f}",
-                     f"{row['gflops']:.0f}", f"{row['of_sgemm']:.2f}"]
-            if "jax_ms" in extra:
-                cells.append(f"{row['jax_ms']:.3f}" if "jax_ms" in row else "")
-            if "float32_ratio" in extra:
-                cells.append(f"{row['float32_ratio']:.2f}")
-            text += f"| {' | '.join(cells)} |\n"
-        for want in dict.fromkeys(row["want"] for row in mine):
-            ratios = [row["ratio"] for row in mine if row["want"] == want]
-            text += f"\n{want}: geometric mean {mean(ratios):.2f}, least {min(ratios):.2f}.\n"
-        if "float32_ratio" in extra:
-            shares = [row["float32_ratio"] for row in mine]
-            text += f"\nfloat32's time by hf32's: geometric mean {mean(shares):.3f}, least {min(shares):.2f}.\n"
-    checked = [row for row in run if "error" in row]
+    sections: dict[str, list[Row]] = {}
+    for row in run:
+        if row["batch"] == 1:
+            name = row["dtype"] + ", channels last" * row["channels_last"]
+            sections.setdefault(name, []).append(row)
+    for name, mine in sections.items():
+        text += section(name, mine)
+    scaled = [row for row in run if row["batch"] > 1]
+    if scaled:
+        text += (f"\n### {scaled[0]['batch']} times the batch\n\nAll gradients in {scaled[0]['dtype']}; the rate (work "
+                 "by time) by that of the problem with its own batch, in the same rounds. Results go to arrays made "
+                 "before: the system would zero large new ones and recycle small ones.\n\n"
+                 "| problem | ms | GF/s | of sgemm | rate by rate at once the batch |\n|---|---|---|---|---|\n")
+        for row in scaled:
+            text += (f"| `{row['line']}` | {row['ms']:.3f} | {row['gflops']:.0f} | {row['of_sgemm']:.2f} "
+                     f"| {row['batch_ratio']:.2f} |\n")
+        shares = [row["batch_ratio"] for row in scaled]
+        text += f"\nGeometric mean {mean(shares):.2f}, least {min(shares):.2f}.\n"
+    checked = [row for row in run if "error" in row and not row["channels_last"]]
     if checked:
         text += ("\n### Relative error against float64 (float32 operands)\n\n"
                  "| problem | grad_input, grad_weight, grad_bias | PyTorch |\n|---|---|---|\n")
         for row in checked:
             shown = [", ".join(f"{e:.1e}" for e in row[k]) for k in ("error", "pytorch_error")]
             text += f"| `{row['line']}` | {shown[0]} | {shown[1]} |\n"
+    return text
+
+
+def section(name: str, mine: list[Row]) -> str:
+    """The table of one dtype and layout, and what it comes to."""
+    rounds = " or ".join(str(n) for n in sorted({row["rounds"] for row in mine}))
+    text = f"\n### {name}\n\n{rounds} round(s), {len({row['line'] for row in mine})} problems.\n\n"
+    shares = {field: head for field, head in SHARES.items() if field in mine[0]}
+    has_jax = any("jax_ms" in row for row in mine)
+    columns = ["problem", "want", "ms", "PyTorch ms", "ratio", "GF/s", "of sgemm"]
+    columns += [*["JAX ms"] * has_jax, *shares.values()]
+    text += f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
+    for row in mine:
+        line = row["line"] if row["dtype"] in ("fp32", "hf32") else row["line"].replace("fp32", row["dtype"])
+        cells = [f"`{line}`", row["want"], f"{row['ms']:.3f}", f"{row['pytorch_ms']:.3f}", f"{row['ratio']:.2f}",
+                 f"{row['gflops']:.0f}", f"{row['of_sgemm']:.2f}"]
+        if has_jax:
+            cells.append(f"{row['jax_ms']:.3f}" if "jax_ms" in row else "")
+        cells += [f"{row[field]:.2f}" for field in shares]
+        text += f"| {' | '.join(cells)} |\n"
+    for want in dict.fromkeys(row["want"] for row in mine):
+        ratios = [row["ratio"] for row in mine if row["want"] == want]
+        text += f"\n{want}: geometric mean {mean(ratios):.2f}, least {min(ratios):.2f}.\n"
+    for field, head in shares.items():
+        values = [row[field] for row in mine]
+        text += f"\n{head}: geometric mean {mean(values):.3f}, least {min(values):.2f}.\n"
     return text
 
 

@@ -37,6 +37,9 @@ test-clang: build/engine/clang/exactness
 test-aarch64: build/engine/aarch64/exactness
 	qemu-aarch64 $< $(PROBLEMS)
 
+RECORD := $(BIN)/python benchmarks/run.py --json benchmarks/recorded.jsonl
 bench: $(READY)
-	$(BIN)/python benchmarks/run.py --json benchmarks/recorded.jsonl
+	$(RECORD)
+	$(RECORD) --append --channels-last --dtypes fp32
+	$(RECORD) --append --batch 10 --dtypes fp32
 	$(BIN)/python benchmarks/compare.py --page benchmarks/recorded.jsonl > docs/performance.md

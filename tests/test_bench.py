@@ -160,6 +160,10 @@ def test_contestants_compute_the_same(line, channels_last):
     for a, b in zip(mine, theirs, strict=True):
         values = a.values() if isinstance(a, Tensor) else np.asarray(a, np.float64)
         assert np.array_equal(values, b.to(torch.float64).numpy())
+    if not isinstance(tensors[0], Tensor):
+        kept = contestants.engine_call(made, tensors, channels_last, fresh=False)
+        once, twice = kept(), kept()
+        assert all(a is b and np.array_equal(a, c) for a, b, c in zip(once, twice, mine, strict=True))
     if channels_last and not isinstance(tensors[0], Tensor):
         again = contestants.engine_call(made, tensors, channels_last)()
         assert all(np.array_equal(a, b) for a, b in zip(mine, again, strict=True))
@@ -205,19 +209,30 @@ def test_a_recorded_run_can_be_read_back(instant, monkeypatch, tmp_path, capsys)
     recorder = script("run")
     monkeypatch.setattr(recorder, "SIDE", 64)
     (tmp_path / "problems.txt").write_text(f"{TINY}\ntbc n2 c2>3 i5 k2 fp32\n")
-    words = [str(tmp_path / "problems.txt"), "--dtypes", "fp32", "hf32", "--rounds", "1", "--clock", "cpu", "--no-jax"]
-    monkeypatch.setattr(sys, "argv", ["run.py", *words, "--json", str(tmp_path / "run.jsonl")])
-    recorder.main()
-    rows = script("compare").rows(tmp_path / "run.jsonl")
+    common = ["run.py", str(tmp_path / "problems.txt"), "--rounds", "1", "--clock", "cpu", "--no-jax"]
+
+    def recorded(*words):
+        monkeypatch.setattr(sys, "argv", [*common, "--json", str(tmp_path / "run.jsonl"), *words])
+        recorder.main()
+        return script("compare").rows(tmp_path / "run.jsonl")
+
+    rows = recorded("--dtypes", "fp32", "hf32")
     assert [(r["dtype"], r["want"]) for r in rows] == [(d, w) for d in ("fp32", "hf32")
                                                        for w in ("input", "weight+bias", "all", "all")]  # fmt: skip
     assert all(max(r["error"]) < 1e-6 for r in rows if r["dtype"] == "fp32" and r["want"] == "all")
     assert {(r["threads"], r["clock"], r["of_sgemm"] > 0) for r in rows} == {(1, "cpu", True)}
     assert [r["dtype"] for r in rows if "float32_ratio" in r] == ["hf32"] * 4
     assert "geometric mean" in capsys.readouterr().out
+    recorded("--append", "--dtypes", "fp32", "--channels-last")
+    more = recorded("--append", "--dtypes", "fp32", "--batch", "3")[len(rows) :]
+    kinds = [(r["want"], r["channels_last"], r["batch"]) for r in more]
+    assert kinds == [(want, True, 1) for want in ("input", "weight+bias", "all")] + 2 * [("all", False, 3)]
+    assert all(r["contiguous_ratio"] > 0 for r in more[:3]) and all(r["batch_ratio"] > 0 for r in more[3:])
+    assert [r["line"].split()[1] for r in more[3:]] == ["n3", "n6"] and more[3]["pytorch_ms"] is None
     if engines.native.available():
-        page = script("compare").page(rows, tmp_path / "run.jsonl")
+        page = script("compare").page(rows + more, tmp_path / "run.jsonl")
         assert f"`{TINY}`" in page and "float32 by hf32 |" in page
+        assert "### fp32, channels last" in page and "### 3 times the batch" in page
 
 
 @pytest.mark.skipif(not engines.native.available(), reason="the native library names the paths")
