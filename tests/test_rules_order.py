@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+import convgrad
 from convgrad.request import Request
 from convgrad.rules.check import ALL_RULES, RULES, broken_rows, check, rows_for
 from convgrad.rules.explain import walk
@@ -103,6 +104,15 @@ def test_no_two_rows_of_one_product_say_the_same() -> None:
                     if rule.conformance.covers(conformance):
                         seen[operator, product, conformance, rule.fact, rule.must, rule.when].append(rule.id)
     assert not [ids for ids in seen.values() if len(ids) > 1]
+
+
+@pytest.mark.parametrize("asking", [convgrad.check, convgrad.plan, convgrad.explain])
+def test_what_is_no_request_is_said(asking):
+    """A problem line, or anything else, in the place of a Request: a TypeError that says what is wanted."""
+    with pytest.raises(TypeError, match=r"a Request is wanted, not str 'conv n1.*Request\.parse reads"):
+        asking("conv n1 c1>1 i3 k3")
+    with pytest.raises(TypeError, match=r"a Request is wanted, not NoneType 'None'$"):
+        asking(None)
 
 
 def test_names_of_products_and_conformances_are_known_or_refused() -> None:

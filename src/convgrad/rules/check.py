@@ -113,8 +113,12 @@ def _unpacked(operator: Operator, product: str, conformance: str, forward: bool)
 def check(request: Request) -> Verdict:
     """The verdict on a request: its status, the row that decides, what was got, and advice.
 
-    It never raises, whatever was asked; only a product or conformance that does not exist is a ValueError.
+    It never raises, whatever was asked; only a product or conformance that does not exist is a ValueError, and what is
+    no Request at all a TypeError.
     """
+    if not isinstance(request, Request):
+        hint = "; Request.parse reads a problem line" if isinstance(request, str) else ""
+        raise TypeError(f"a Request is wanted, not {type(request).__name__} {str(request)[:60]!r}{hint}")
     if request.product not in products.KEYS or request.conformance not in CONFORMANCES:
         request = _with_known_names(request)
     facts = Facts(request)
