@@ -467,29 +467,36 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     pass->weights_in_place = pass->direct && load_kind(*g.weight) == LOAD_F32 && reach < double(1 << 30) &&
                              double(g.batch) * double(extent[1]) * double(extent[2]) * double(extent[3]) <= IN_PLACE_PIXELS;
 
-    // Pixel blocks: enough tasks for the threads, then the cheapest size by padded columns, halo and balance.
+    // Pixel blocks: enough tasks for the threads, then the cheapest size near the target by padded columns, halo and
+    // balance.
     const index_t wanted = 2 * index_t(threads);
     while (target > 2 * panel && make_blocks(extent, target, 16).total * pass->chunks_at_once < wanted &&
            (pass->chunk_rows < 96 || target > 192))
         target = most(2 * panel, target / 2);
     double best = 0;
-    const index_t smallest = most(panel, target * 5 / 8);
+    const index_t smallest = most(panel, target * 3 / 8);
     pass->row_splits = 1;
     if (pass->side_by_side) {
         pass->blocks = nominal;
         share_lines(spread, panel, threads, pass);
-    } else for (index_t size = target; size >= smallest || size == target; size -= panel) {
+    } else for (index_t size = 2 * target, next; size >= smallest || best == 0; size = next) {
+        next = size > target ? most(target, size - panel) : size - panel;
         GatherPass trial = *pass;
         trial.blocks = make_blocks(extent, size, 16);
-        if (size != target && trial.blocks.total == pass->blocks.total && trial.blocks.per[3] == pass->blocks.per[3] &&
+        if (best != 0 && trial.blocks.total == pass->blocks.total && trial.blocks.per[3] == pass->blocks.per[3] &&
             trial.blocks.per[2] == pass->blocks.per[2])
             continue;
         const double columns = double(block_columns(trial, spread, panel));
         const double tile = double(tile_floats(trial.blocks, spread));
+        const double sums = columns * double(pass->chunk_rows * set.count);
+        if (size > target &&
+            (sums > double(ACCUMULATOR_FLOATS) || tile * double(pass->depth_block) > 2.0 * double(TILE_FLOATS)))
+            continue;
         double cost = columns + 4 + tile * 6.4 / double(most(1, pass->sum_taps * g.rows));
         const double tasks = double(trial.blocks.total) * double(pass->chunks_at_once);
         cost *= tasks < 16.0 * threads ? double(ceil_div(index_t(tasks), threads)) * threads : tasks;
-        if (size == target || cost < best * 0.995) {
+        if (size > target && sums > 65536) cost *= 1.08;  // they leave L2
+        if (best == 0 || cost < best * 0.995) {
             best = cost;
             pass->blocks = trial.blocks;
         }
