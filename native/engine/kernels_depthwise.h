@@ -72,38 +72,39 @@ static void band_any(const Window& window, const float* tile, index_t pitch, flo
     end_band<V>(acc, out, out_row, add);
 }
 
-// The common small windows with every loop unrolled. What the upper part of three rows or more gave is put aside.
+// The common small windows with every loop unrolled, from the last source cell to the first: for a gradient that is from
+// the first tap to the last. What the first part of three rows or more gave is put aside.
 template <int V, int ROWS, int COLUMNS>
 static void band_fixed(const Window& window, const float* tile, index_t pitch, float* out, index_t out_row, bool add) {
-    v8 acc[BAND][V], upper[BAND][V];
+    v8 acc[BAND][V], aside[BAND][V];
     start_band<V>(acc);
-    start_band<V>(upper);
+    start_band<V>(aside);
     const float* w = window.w;
     for (index_t z = 0; z < window.planes; ++z, w += ROWS * COLUMNS) {
-        const float* source = tile + window.plane[z];
+        const float* source = tile + window.plane[z] + (ROWS + BAND - 2) * pitch;
         const float* from = w;
-        UNROLL for (int r = 0; r < ROWS + BAND - 1; ++r) {
-            UNROLL for (int k = 0; k < COLUMNS; ++k) {
+        UNROLL for (int r = ROWS + BAND - 2; r >= 0; --r) {
+            UNROLL for (int k = COLUMNS - 1; k >= 0; --k) {
                 v8 x[V];
                 UNROLL for (int j = 0; j < V; ++j) x[j] = load8(source + k + 8 * j);
                 UNROLL for (int i = 0; i < BAND; ++i)
                     if (r - i >= 0 && r - i < ROWS) {
                         const v8 a = broadcast8(from[(r - i) * COLUMNS + k]);
-                        const bool lower = ROWS > 2 && r - i == ROWS / 2 && k == 0;
+                        const bool second = ROWS > 2 && r - i == ROWS - 1 - ROWS / 2 && k == COLUMNS - 1;
                         UNROLL for (int j = 0; j < V; ++j) {
-                            if (lower) upper[i][j] += acc[i][j];
-                            acc[i][j] = lower ? a * x[j] : fma8(a, x[j], acc[i][j]);
+                            if (second) aside[i][j] += acc[i][j];
+                            acc[i][j] = second ? a * x[j] : fma8(a, x[j], acc[i][j]);
                         }
                     }
             }
-            source += pitch;
+            if (r > 0) source -= pitch;
             // Otherwise the compiler computes every address and broadcast of the window beforehand, and spills them.
             asm("" : "+r"(source), "+r"(from));
         }
     }
     if (ROWS > 2)
         UNROLL for (int i = 0; i < BAND; ++i)
-            UNROLL for (int j = 0; j < V; ++j) acc[i][j] += upper[i][j];
+            UNROLL for (int j = 0; j < V; ++j) acc[i][j] += aside[i][j];
     end_band<V>(acc, out, out_row, add);
 }
 

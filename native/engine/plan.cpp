@@ -11,7 +11,7 @@ namespace {
 // Floats. A task holds a tile, a packed block and an output block in a 512 KiB L2 plus some L3.
 const index_t TILE_FLOATS = 64 << 10;
 const index_t ACCUMULATOR_FLOATS = 256 << 10;
-const index_t SHARED_FLOATS = 1 << 20;       // packed weights, or partial weight gradients, of all threads
+const index_t SHARED_FLOATS = 1100 << 10;    // packed weights, or partial weight gradients, of all threads
 const index_t LOCAL_WEIGHT_FLOATS = 45000;   // weights a task walks through per packed block: 180 KB of L2
 const index_t REDUCTION_BLOCK = 240;         // K per block: a panel of 240 x 16 floats stays in L1
 const index_t MOST_TAPS = 512;
