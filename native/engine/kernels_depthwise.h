@@ -73,7 +73,7 @@ static void band_any(const Window& window, const float* tile, index_t pitch, flo
 }
 
 // The common small windows with every loop unrolled, from the last source cell to the first: for a gradient that is from
-// the first tap to the last. What the first part of three rows or more gave is put aside.
+// the first tap to the last. What the first part of more than three rows gave is put aside.
 template <int V, int ROWS, int COLUMNS>
 static void band_fixed(const Window& window, const float* tile, index_t pitch, float* out, index_t out_row, bool add) {
     v8 acc[BAND][V], aside[BAND][V];
@@ -90,7 +90,7 @@ static void band_fixed(const Window& window, const float* tile, index_t pitch, f
                 UNROLL for (int i = 0; i < BAND; ++i)
                     if (r - i >= 0 && r - i < ROWS) {
                         const v8 a = broadcast8(from[(r - i) * COLUMNS + k]);
-                        const bool second = ROWS > 2 && r - i == ROWS - 1 - ROWS / 2 && k == COLUMNS - 1;
+                        const bool second = ROWS > 3 && r - i == ROWS - 1 - ROWS / 2 && k == COLUMNS - 1;
                         UNROLL for (int j = 0; j < V; ++j) {
                             if (second) aside[i][j] += acc[i][j];
                             acc[i][j] = second ? a * x[j] : fma8(a, x[j], acc[i][j]);
@@ -102,10 +102,50 @@ static void band_fixed(const Window& window, const float* tile, index_t pitch, f
             asm("" : "+r"(source), "+r"(from));
         }
     }
-    if (ROWS > 2)
+    if (ROWS > 3)
         UNROLL for (int i = 0; i < BAND; ++i)
             UNROLL for (int j = 0; j < V; ++j) acc[i][j] += aside[i][j];
     end_band<V>(acc, out, out_row, add);
+}
+
+// Columns of a row in steps of 8*V. The last vector may overlap its neighbour: it computes the same numbers, so it
+// may only be stored, never added.
+template <class F> static INLINE void in_columns(index_t width, index_t step, F each) {
+    for (index_t x = 0; x < width; x += step) each(x + step <= width ? x : width - step);
+}
+
+// Windows of up to nine taps: the weights stay in registers while a band is walked through, and every source vector is
+// loaded once. Sums come out as band_fixed's.
+template <int ROWS, int COLUMNS>
+static void band_held(const Window& window, const float* tile, index_t pitch, index_t width, float* out,
+                      index_t out_row, bool add) {
+    v8 w[ROWS * COLUMNS];
+    UNROLL for (int i = 0; i < ROWS * COLUMNS; ++i) w[i] = broadcast8(window.w[i]);
+    const float* last = tile + window.plane[0] + (ROWS + BAND - 2) * pitch;
+    in_columns(width, 8, [&](index_t x) {
+        v8 acc[BAND][1];
+        start_band<1>(acc);
+        const float* source = last + x;
+        UNROLL for (int r = ROWS + BAND - 2; r >= 0; --r) {
+            UNROLL for (int k = COLUMNS - 1; k >= 0; --k) {
+                const v8 cells = load8(source + k);
+                UNROLL for (int i = 0; i < BAND; ++i)
+                    if (r - i >= 0 && r - i < ROWS) acc[i][0] = fma8(w[(r - i) * COLUMNS + k], cells, acc[i][0]);
+            }
+            if (r > 0) source -= pitch;
+        }
+        end_band<1>(acc, out + x, out_row, add);
+    });
+}
+
+typedef void (*HeldBand)(const Window&, const float*, index_t, index_t, float*, index_t, bool);
+static HeldBand held_band_for(const Window& w) {
+#define WINDOW(ROWS, COLUMNS) \
+    if (w.planes == 1 && w.rows == ROWS && w.columns == COLUMNS) return band_held<ROWS, COLUMNS>;
+    WINDOW(3, 3)
+    WINDOW(1, 1) WINDOW(1, 2) WINDOW(2, 1) WINDOW(2, 2)  // what a stride of 2 leaves of a 3 x 3 window
+#undef WINDOW
+    return nullptr;
 }
 
 typedef void (*Band)(const Window&, const float*, index_t, float*, index_t, bool);
@@ -128,12 +168,6 @@ static void line_any(const float* tile, const int* at, index_t taps, const float
         UNROLL for (int j = 0; j < V; ++j) acc[j] = fma8(a, load8(tile + at[k] + 8 * j), acc[j]);
     }
     UNROLL for (int j = 0; j < V; ++j) store8(out + 8 * j, add ? load8(out + 8 * j) + acc[j] : acc[j]);
-}
-
-// Columns of a row in steps of 8*V. The last vector may overlap its neighbour: it computes the same numbers, so it
-// may only be stored, never added.
-template <class F> static INLINE void in_columns(index_t width, index_t step, F each) {
-    for (index_t x = 0; x < width; x += step) each(x + step <= width ? x : width - step);
 }
 
 // Everything one class of one K block needs, for any channel.
@@ -178,10 +212,15 @@ static void correlate_plane(const Correlation& c, const float* w, const float* t
     window.w = w;
     const index_t banded = c.banded ? lines / BAND * BAND : 0;
     const Band two = band_for<2>(window), one = band_for<1>(window);
+    const HeldBand held = held_band_for(window);
     for (index_t y = 0; y < banded; y += BAND) {
         const float* from = tile + c.first + y * pitch;
         float* to = out + y * out_row;
         index_t x = 0;
+        if (held != nullptr) {
+            held(window, from, pitch, width, to, out_row, add);
+            continue;
+        }
         for (; x + 16 <= width; x += 16) two(window, from + x, pitch, to + x, out_row, add);
         in_columns(width - x, 8, [&](index_t i) { one(window, from + x + i, pitch, to + x + i, out_row, add); });
     }
