@@ -86,7 +86,7 @@ static void band_fixed(const Window& window, const float* tile, index_t pitch, f
         UNROLL for (int r = ROWS + BAND - 2; r >= 0; --r) {
             UNROLL for (int k = COLUMNS - 1; k >= 0; --k) {
                 v8 x[V];
-                UNROLL for (int j = 0; j < V; ++j) x[j] = load8(source + k + 8 * j);
+                UNROLL for (int j = 0; j < V; ++j) x[j] = load8_once(source + k + 8 * j);
                 UNROLL for (int i = 0; i < BAND; ++i)
                     if (r - i >= 0 && r - i < ROWS) {
                         const v8 a = broadcast8(from[(r - i) * COLUMNS + k]);
@@ -128,7 +128,7 @@ static void band_held(const Window& window, const float* tile, index_t pitch, in
         const float* source = last + x;
         UNROLL for (int r = ROWS + BAND - 2; r >= 0; --r) {
             UNROLL for (int k = COLUMNS - 1; k >= 0; --k) {
-                const v8 cells = load8(source + k);
+                const v8 cells = load8_once(source + k);
                 UNROLL for (int i = 0; i < BAND; ++i)
                     if (r - i >= 0 && r - i < ROWS) acc[i][0] = fma8(w[(r - i) * COLUMNS + k], cells, acc[i][0]);
             }
