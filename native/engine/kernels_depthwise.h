@@ -114,8 +114,7 @@ template <class F> static INLINE void in_columns(index_t width, index_t step, F 
     for (index_t x = 0; x < width; x += step) each(x + step <= width ? x : width - step);
 }
 
-// Windows of up to nine taps: the weights stay in registers while a band is walked through, and every source vector is
-// loaded once. Sums come out as band_fixed's.
+// Windows of up to nine taps in one plane: the weights stay in registers while a band is walked through.
 template <int ROWS, int COLUMNS>
 static void band_held(const Window& window, const float* tile, index_t pitch, index_t width, float* out,
                       index_t out_row, bool add) {
@@ -138,24 +137,38 @@ static void band_held(const Window& window, const float* tile, index_t pitch, in
     });
 }
 
-typedef void (*HeldBand)(const Window&, const float*, index_t, index_t, float*, index_t, bool);
-static HeldBand held_band_for(const Window& w) {
-#define WINDOW(ROWS, COLUMNS) \
-    if (w.planes == 1 && w.rows == ROWS && w.columns == COLUMNS) return band_held<ROWS, COLUMNS>;
-    WINDOW(3, 3)
-    WINDOW(1, 1) WINDOW(1, 2) WINDOW(2, 1) WINDOW(2, 2)  // what a stride of 2 leaves of a 3 x 3 window
-#undef WINDOW
-    return nullptr;
+// The columns of a band two vectors at a time, then one.
+template <class Two, class One> static INLINE void band_columns(index_t width, Two two, One one) {
+    index_t x = 0;
+    for (; x + 16 <= width; x += 16) two(x);
+    in_columns(width - x, 8, [&](index_t i) { one(x + i); });
 }
 
-typedef void (*Band)(const Window&, const float*, index_t, float*, index_t, bool);
-template <int V> static Band band_for(const Window& w) {
-#define WINDOW(ROWS, COLUMNS) \
-    if (w.rows == ROWS && w.columns == COLUMNS) return band_fixed<V, ROWS, COLUMNS>;
-    WINDOW(3, 3) WINDOW(5, 5) WINDOW(7, 7)
-    WINDOW(1, 1) WINDOW(1, 2) WINDOW(2, 1) WINDOW(2, 2)  // what a stride of 2 leaves of a 3 x 3 window
+template <int ROWS, int COLUMNS>
+static void band_unrolled(const Window& window, const float* tile, index_t pitch, index_t width, float* out,
+                          index_t out_row, bool add) {
+    band_columns(width, [&](index_t x) { band_fixed<2, ROWS, COLUMNS>(window, tile + x, pitch, out + x, out_row, add); },
+                 [&](index_t x) { band_fixed<1, ROWS, COLUMNS>(window, tile + x, pitch, out + x, out_row, add); });
+}
+
+static void band_of_any_window(const Window& window, const float* tile, index_t pitch, index_t width, float* out,
+                               index_t out_row, bool add) {
+    band_columns(width, [&](index_t x) { band_any<2>(window, tile + x, pitch, out + x, out_row, add); },
+                 [&](index_t x) { band_any<1>(window, tile + x, pitch, out + x, out_row, add); });
+}
+
+typedef void (*Band)(const Window&, const float*, index_t, index_t, float*, index_t, bool);
+static Band band_for(const Window& w) {
+#define WINDOW(KERNEL, ROWS, COLUMNS) \
+    if (w.rows == ROWS && w.columns == COLUMNS) return KERNEL<ROWS, COLUMNS>;
+    if (w.planes == 1) {
+        WINDOW(band_held, 3, 3)
+        WINDOW(band_held, 1, 1) WINDOW(band_held, 1, 2) WINDOW(band_held, 2, 1) WINDOW(band_held, 2, 2)  // 3 x 3, stride 2
+    }
+    WINDOW(band_unrolled, 3, 3) WINDOW(band_unrolled, 5, 5) WINDOW(band_unrolled, 7, 7)
+    WINDOW(band_unrolled, 1, 1) WINDOW(band_unrolled, 1, 2) WINDOW(band_unrolled, 2, 1) WINDOW(band_unrolled, 2, 2)
 #undef WINDOW
-    return band_any<V>;
+    return band_of_any_window;
 }
 
 // One row of 8*V columns, taps at any offsets.
@@ -211,19 +224,9 @@ static void correlate_plane(const Correlation& c, const float* w, const float* t
     Window window = c.window;
     window.w = w;
     const index_t banded = c.banded ? lines / BAND * BAND : 0;
-    const Band two = band_for<2>(window), one = band_for<1>(window);
-    const HeldBand held = held_band_for(window);
-    for (index_t y = 0; y < banded; y += BAND) {
-        const float* from = tile + c.first + y * pitch;
-        float* to = out + y * out_row;
-        index_t x = 0;
-        if (held != nullptr) {
-            held(window, from, pitch, width, to, out_row, add);
-            continue;
-        }
-        for (; x + 16 <= width; x += 16) two(window, from + x, pitch, to + x, out_row, add);
-        in_columns(width - x, 8, [&](index_t i) { one(window, from + x + i, pitch, to + x + i, out_row, add); });
-    }
+    const Band band = band_for(window);
+    for (index_t y = 0; y < banded; y += BAND)
+        band(window, tile + c.first + y * pitch, pitch, width, out + y * out_row, out_row, add);
 }
 
 // Lines below the last band, or all of them: the taps in their own order.

@@ -336,7 +336,8 @@ static bool pack_weights(const GatherRun& run, index_t group, index_t begin, ind
                     const float* weights = (const float*)w.tensor->data + from + first;
                     // Channels lie far apart: no processor guesses where the ones to come are.
                     const index_t to_come = r + 6 < depth ? 6 * g.weight_depth : 0;
-                    for (index_t i = 0; i < height * count; i += 16) __builtin_prefetch(weights + to_come + i);
+                    const uintptr_t later = (uintptr_t)(weights + to_come);  // may reach beyond the last weight
+                    for (index_t i = 0; i < height * count * 4; i += 64) __builtin_prefetch((const void*)(later + size_t(i)));
                     turn_rows_any(height, weights, g.weight_row, tap_at, count, out);
                 } else if (neighbours && count > 1) {
                     w.rows(w, from + first, height, g.weight_row, reach, 1, line, reach);

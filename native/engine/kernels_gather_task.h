@@ -98,8 +98,8 @@ struct Ahead {
 
 // Whether so many channels of so many cells are more than the near caches hold; what these have need not be asked for.
 static bool is_far(const cg_tensor& t, const Gather& g, index_t channels, const index_t cells[3]) {
-    const double count = double(g.batch) * double(g.groups * channels) * double(cells[0]) * double(cells[1]) * double(cells[2]);
-    return count * double(bytes_per_element(t.dtype)) > (8 << 20);
+    const double plane = double(cells[0]) * double(cells[1]) * double(cells[2]);
+    return plane * double(g.batch) * double(g.groups * channels) * double(bytes_per_element(t.dtype)) > (8 << 20);
 }
 
 // The source cells of a block; one depth stands for all that a window reaches.
