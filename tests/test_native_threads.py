@@ -113,7 +113,7 @@ def test_thread_count_from_the_environment():
     assert run_python(code, CONVGRAD_NUM_THREADS="", OMP_NUM_THREADS="5").stdout.strip() == "5"
 
 
-@pytest.mark.parametrize("isa", ["baseline", "avx2"])
+@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
 def test_a_forced_instruction_set_computes_integers_exactly(isa):
     """CONVGRAD_ISA chooses the kernels; every set gives the reference's numbers on integers, whatever the path."""
     code = """
@@ -128,13 +128,36 @@ for line in problems.LINES[::2]:
         for path, step, got, want in paths.forced_runs(line, dtype, paths.integers(2)):
             assert np.array_equal(got, want, equal_nan=True), (line, dtype, path, step)
 """
-    if isa == "avx2" and native.isa() not in ("avx2", "avx512"):
-        pytest.skip("this machine has no AVX2")
+    if isa not in {"baseline": ("baseline",), "avx2": ("baseline", "avx2")}.get(native.isa(), (isa,)):
+        pytest.skip(f"this machine has no {isa}")
     if native.isa() == "neon":
         pytest.skip("x86-64 instruction sets")
     done = run_python(code, CONVGRAD_ISA=isa, PYTHONPATH=os.path.dirname(__file__))
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[0] == isa
+
+
+@pytest.mark.skipif(not native.available() or native.isa() != "avx512", reason="needs AVX-512")
+def test_avx2_and_avx512_agree_bit_for_bit():
+    """Random numbers in every problem and two layouts: no last bit depends on how wide the vectors are."""
+    code = """
+import hashlib, numpy as np, native_problems as problems
+from convgrad.engines import native
+print(native.isa())
+more = ("conv n2 c12>12 i20x20 k3x3 s1 p1 d1 g1 fp32", "conv n20 c9>16 i7x7 k3x3 s1 p1 d1 g1 fp32",
+        "conv n3 c40>48 i14x14 k3x3 s1 p2 d2 g1 fp32", "conv n2 c33>70 i30x56 k3x3 s1 p1 d1 g1 fp32")
+for line in problems.LINES + more:
+    made, rng = problems.problem(line), np.random.default_rng(7)
+    for layout in ("contiguous", "channels last"):
+        arrays = problems.operands(made, rng.standard_normal, layout)
+        for result, got in problems.native_results(made, arrays, layout).items():
+            print(line, layout, result, hashlib.sha256(np.ascontiguousarray(got)).hexdigest())
+"""
+    tests = os.path.dirname(__file__)
+    runs = [run_python(code, CONVGRAD_ISA=isa, PYTHONPATH=tests) for isa in ("avx2", "avx512")]
+    lines = [done.stdout.splitlines() for done in runs]
+    assert [each[:1] for each in lines] == [["avx2"], ["avx512"]], [done.stderr for done in runs]
+    assert lines[0][1:] == lines[1][1:]
 
 
 def test_running_out_of_memory_is_an_error_not_an_abort():

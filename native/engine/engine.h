@@ -89,6 +89,9 @@ struct Gather {
 
 enum { MAX_CLASSES = 16 };
 
+// Rows of a register tile two vectors wide: sums, two vectors and a broadcast fill 16 registers, or 32 of AVX-512.
+enum { PANEL_ROWS = 6, WIDE_PANEL_ROWS = 8, MOST_PANEL_ROWS = 8 };
+
 // Multiply-adds in a row before a sum is put aside: its error grows with the square root of this.
 enum { CHAIN = 72, SHORT_CHAIN = 12 };
 

@@ -7,13 +7,14 @@
 #pragma once
 
 struct ColumnRun {
+    enum { HEIGHT = LANES == 16 ? WIDE_PANEL_ROWS : PANEL_ROWS };
     const cg_problem& p;
     const ColumnPlan& plan;
     const Source fine, coarse;
     const Target target;
-    float *columns = nullptr, *rows = nullptr;  // panels [pixel][LANES*2] of (f, tap); panels [pixel][6] of c
+    float *columns = nullptr, *rows = nullptr;  // panels [pixel][LANES*2] of (f, tap); panels [pixel][HEIGHT] of c
     int coarse_broken = 0, padding_met = 0;
-    GatherKernel kernel[7] = {};
+    GatherKernel kernel[HEIGHT + 1] = {};
 };
 
 // cell[tap*pixels + pixel] = where in the planes of a channel, all images, the tap finds its value; -1 on padding.
@@ -66,11 +67,11 @@ static void lay_columns(ColumnRun& run, index_t group, index_t first, index_t be
     }
 }
 
-// Six coarse channels as [pixel][6].
+// HEIGHT coarse channels as [pixel][HEIGHT].
 static void pack_row_panel(ColumnRun& run, index_t group, index_t panel) {
     const cg_problem& p = run.p;
     const index_t* st = run.coarse.tensor->stride;
-    const index_t begin = panel * 6, height = least(6, p.coarse_channels - begin);
+    const index_t begin = panel * run.HEIGHT, height = least(run.HEIGHT, p.coarse_channels - begin);
     float* out = run.rows + begin * run.plan.pixels;
     float line[256];
     bool finite = true;
@@ -86,11 +87,11 @@ static void pack_row_panel(ColumnRun& run, index_t group, index_t panel) {
     if (!finite) raise_flag(&run.coarse_broken);
 }
 
-// Rows [6*panel, ...) of the weights of a group: channels [first, last) and all of their taps.
+// Rows [HEIGHT*panel, ...) of the weights of a group: channels [first, last) and all of their taps.
 static void multiply_row_panel(ColumnRun& run, index_t group, index_t first, index_t last, index_t panel, char* scratch) {
     const cg_problem& p = run.p;
     const ColumnPlan& plan = run.plan;
-    const index_t width = 2 * LANES, begin = panel * 6, height = least(6, p.coarse_channels - begin);
+    const index_t width = 2 * LANES, begin = panel * run.HEIGHT, height = least(run.HEIGHT, p.coarse_channels - begin);
     const index_t count = (last - first) * plan.taps;
     const index_t* st = run.target.tensor->stride;
     const index_t at = (group * p.coarse_channels + begin) * st[0] + first * st[1];
@@ -126,11 +127,11 @@ static int run_columns(const cg_problem& p, int threads) {
     ColumnPlan plan;
     plan_columns(p, &plan);
     ColumnRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight)};
-    for (int rows = 1; rows <= 6; ++rows) run.kernel[rows] = gather_kernel_for<PACKED_BOTH>(rows, 2);
+    for (int rows = 1; rows <= run.HEIGHT; ++rows) run.kernel[rows] = gather_kernel_for<PACKED_BOTH>(rows, 2);
     run.rows = (float*)shared_scratch(plan.shared_bytes);
     if (run.rows == nullptr) return CG_OUT_OF_MEMORY;
     run.columns = run.rows + plan.row_floats;
-    const index_t row_panels = ceil_div(p.coarse_channels, 6);
+    const index_t row_panels = ceil_div(p.coarse_channels, run.HEIGHT);
     for (index_t group = 0; group < p.groups; ++group)
         for (index_t first = 0; first < p.fine_channels; first += plan.channels_at_once) {
             const index_t last = least(p.fine_channels, first + plan.channels_at_once);

@@ -93,7 +93,8 @@ typedef void (*GatherKernel)(index_t, index_t, const float*, index_t, const floa
 template <int READING> static GatherKernel gather_kernel_for(int rows, int vectors) {
 #define KERNEL(MR, NV) \
     if (rows == MR && vectors == NV) return gather_kernel<MR, NV, READING>;
-    KERNEL(6, 2) KERNEL(5, 2) KERNEL(4, 2) KERNEL(3, 2) KERNEL(2, 2) KERNEL(1, 2)
+    KERNEL(8, 1) KERNEL(7, 1) KERNEL(6, 1) KERNEL(5, 1) KERNEL(4, 1) KERNEL(3, 1) KERNEL(2, 1) KERNEL(1, 1)
+    KERNEL(8, 2) KERNEL(7, 2) KERNEL(6, 2) KERNEL(5, 2) KERNEL(4, 2) KERNEL(3, 2) KERNEL(2, 2) KERNEL(1, 2)
     KERNEL(4, 3) KERNEL(3, 3) KERNEL(2, 3) KERNEL(1, 3)
     KERNEL(3, 4) KERNEL(2, 6) KERNEL(1, 8)
 #undef KERNEL
@@ -169,7 +170,8 @@ struct GatherRun {
     bool source_in_place = false;  // 1x1 windows over contiguous float32: the source is its own tile
     index_t first_chunk = 0;
     index_t blocks_apart = 1;  // of the tasks a thread takes one after the other, when all are as fast
-    GatherKernel kernel[READINGS][7] = {};  // by rows
+    GatherKernel kernel[READINGS][MOST_PANEL_ROWS + 1] = {};  // by rows
+    GatherKernel last_kernel[READINGS][MOST_PANEL_ROWS + 1] = {};  // of a single vector, for the last columns of a line
 
     index_t panel() const { return index_t(pass.panel_vectors) * LANES; }
     index_t k_blocks() const { return tap_group_count() * ceil_div(g.depth, pass.depth_block); }
@@ -252,7 +254,9 @@ static void turn_rows_any(index_t height, const float* from, index_t row, const 
     case 3: return turn_rows<3>(from, row, at, taps, out);
     case 4: return turn_rows<4>(from, row, at, taps, out);
     case 5: return turn_rows<5>(from, row, at, taps, out);
-    default: return turn_rows<6>(from, row, at, taps, out);
+    case 6: return turn_rows<6>(from, row, at, taps, out);
+    case 7: return turn_rows<7>(from, row, at, taps, out);
+    default: return turn_rows<8>(from, row, at, taps, out);
     }
 }
 
@@ -270,11 +274,11 @@ static INLINE index_t weight_offset(const Gather& g, const AxisTaps taps[3], ind
            (taps[2].first_tap + x * taps[2].tap_step) * g.weight_tap[2];
 }
 
-// One tap whose rows lie side by side: whole panels of six, many rows converted at a time. Says how many rows it packed.
+// One tap whose rows lie side by side: whole panels, many rows converted at a time. Says how many rows it packed.
 static index_t pack_side_by_side(const GatherRun& run, index_t at, index_t rows, index_t depth, float* to) {
-    enum { ROWS = 480 };
+    enum { ROWS = 480, HEIGHT = LANES == 16 ? WIDE_PANEL_ROWS : PANEL_ROWS };
     const Source& w = run.weight;
-    const index_t whole = run.pass.panel_rows == 6 ? rows / 6 * 6 : 0;
+    const index_t whole = run.pass.panel_rows == HEIGHT ? rows / HEIGHT * HEIGHT : 0;
     float line[ROWS];
     for (index_t begin = 0; begin < whole; begin += ROWS) {
         const index_t count = least(ROWS, whole - begin);
@@ -285,8 +289,9 @@ static index_t pack_side_by_side(const GatherRun& run, index_t at, index_t rows,
                 w.rows(w, first, 1, 0, count, 1, line, 0);
                 from = line;
             }
-            float* panel = to + begin * depth + r * 6;
-            for (index_t i = 0; i < count; i += 6, panel += 6 * depth) __builtin_memcpy(panel, from + i, 24);
+            float* panel = to + begin * depth + r * HEIGHT;
+            for (index_t i = 0; i < count; i += HEIGHT, panel += HEIGHT * depth)
+                __builtin_memcpy(panel, from + i, HEIGHT * 4);
         }
     }
     return whole;
@@ -300,7 +305,7 @@ static bool pack_weights(const GatherRun& run, index_t group, index_t begin, ind
     const index_t at = group * g.weight_group + begin * g.weight_row + k.begin * g.weight_depth;
     enum { MOST = 512 };  // taps of a group, see MOST_TAPS of the plan
     index_t tap_at[MOST];
-    float line[6 * MOST];
+    float line[MOST_PANEL_ROWS * MOST];
     bool finite = true;
     for (int c = 0; c < run.pass.classes.count; ++c) {
         AxisTaps taps[3];

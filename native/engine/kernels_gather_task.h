@@ -175,16 +175,17 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
     // one image when direct; one row of all images when they lie side by side.
     const index_t strips = pass.side_by_side ? depths * lines : (box.end[0] - box.begin[0]) * depths;
     const index_t strip_width = !pass.direct ? lines * cells
-                                : ceil_div(pass.side_by_side ? cells * t.images : (lines - 1) * t.pitch + cells, panel) * panel;
+                                : pass.side_by_side ? ceil_div(cells * t.images, LANES) * LANES
+                                                    : ceil_div((lines - 1) * t.pitch + cells, panel) * panel;
     const index_t count = strips * strip_width;
-    const index_t columns = ceil_div(count, panel) * panel;
+    const index_t columns = pass.direct ? count : ceil_div(count, panel) * panel;
     for (index_t u = 0; u < strips; ++u) {
         if (!pass.side_by_side) strip_columns[u] = int(u * strip_width);
         else if (u % lines == 0) strip_columns[u / lines] = int(u * strip_width);  // of one image: its depths
         const index_t at = pass.side_by_side ? u / lines * t.plane + u % lines * t.pitch
                                              : u / depths * t.unit + u % depths * t.plane;
         if (pass.direct) {
-            for (index_t i = 0; i < strip_width; i += panel) pixels[(u * strip_width + i) / panel] = int(at + i);
+            pixels[u] = int(at);
         } else {
             for (index_t r = 0; r < lines; ++r)
                 for (index_t i = 0; i < cells; ++i)
@@ -251,7 +252,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
         Ahead sums_ahead;
         if (kb + 1 == k_blocks)
             sums_ahead = result_ahead(g, pass, box, group * g.rows + chunk_begin + first_row, last_row - first_row);
-        const index_t calls = ceil_div(last_row - first_row, pass.panel_rows) * (columns / panel);
+        const index_t calls = ceil_div(last_row - first_row, pass.panel_rows) * ceil_div(columns, panel);
         const index_t sums_pace = ceil_div(sums_ahead.cache_lines(), calls);
         const int* offset = offsets;
         for (int c = 0; c < pass.classes.count; ++c) {
@@ -285,10 +286,13 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                     weights = local;
                 }
                 index_t reduced = length, strip = 0, within = 0;
-                for (index_t i = 0; i < columns; i += panel, within += panel) {
-                    const float* b = pass.direct ? cells_at + pixels[i / panel] : panels_packed + i * length;
+                for (index_t i = 0, width; i < columns; i += width, within += width) {
+                    const float* b = panels_packed + i * length;
+                    width = panel;
                     if (pass.direct) {
                         if (within == strip_width) within = 0, ++strip;
+                        b = cells_at + pixels[strip] + within;
+                        if (pass.side_by_side && strip_width - within <= LANES) width = LANES;
                         if (within == 0 || pass.side_by_side) {
                             TapRange in[3];
                             reaching(list.taps, strip, within, in);
@@ -300,12 +304,13 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                                         : pass.weights_in_place ? WEIGHTS_IN_PLACE
                                         : reduced == length     ? ALL_WEIGHTS : SOME_WEIGHTS;
                     const index_t chain_steps = chain * (reduced / depth);
+                    const GatherKernel* kernel = width < panel ? run.last_kernel[reading] : run.kernel[reading];
                     for (index_t m = row; m < stop; m += pass.panel_rows) {
                         const index_t height = least(pass.panel_rows, stop - m);
                         cells_ahead.go_on<READS>(4);
                         sums_ahead.go_on<WRITES>(sums_pace);
-                        run.kernel[reading][height](reduced, chain_steps, weights + (m - row) * per_row, per_row, b, steps,
-                                                    acc + m * columns + i, columns, kb > 0);
+                        kernel[height](reduced, chain_steps, weights + (m - row) * per_row, per_row, b, steps,
+                                       acc + m * columns + i, columns, kb > 0);
                     }
                 }
             }
@@ -334,14 +339,19 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                     strip_columns, pass.side_by_side ? strip_width : pass.direct ? t.pitch : cells, plane);
 }
 
+static void choose_kernels(int vectors, GatherKernel (&kernel)[READINGS][MOST_PANEL_ROWS + 1]) {
+    for (int rows = 1; rows <= MOST_PANEL_ROWS; ++rows) {
+        kernel[PACKED_BOTH][rows] = gather_kernel_for<PACKED_BOTH>(rows, vectors);
+        kernel[ALL_WEIGHTS][rows] = gather_kernel_for<ALL_WEIGHTS>(rows, vectors);
+        kernel[SOME_WEIGHTS][rows] = gather_kernel_for<SOME_WEIGHTS>(rows, vectors);
+        kernel[WEIGHTS_IN_PLACE][rows] = gather_kernel_for<WEIGHTS_IN_PLACE>(rows, vectors);
+    }
+}
+
 static int run_pass(const Gather& g, const GatherPass& pass, int threads) {
     GatherRun run{g, pass, make_source(*g.source), make_source(*g.weight), make_target(*g.target)};
-    for (int rows = 1; rows <= 6; ++rows) {
-        run.kernel[PACKED_BOTH][rows] = gather_kernel_for<PACKED_BOTH>(rows, pass.panel_vectors);
-        run.kernel[ALL_WEIGHTS][rows] = gather_kernel_for<ALL_WEIGHTS>(rows, pass.panel_vectors);
-        run.kernel[SOME_WEIGHTS][rows] = gather_kernel_for<SOME_WEIGHTS>(rows, pass.panel_vectors);
-        run.kernel[WEIGHTS_IN_PLACE][rows] = gather_kernel_for<WEIGHTS_IN_PLACE>(rows, pass.panel_vectors);
-    }
+    choose_kernels(pass.panel_vectors, run.kernel);
+    if (pass.side_by_side) choose_kernels(1, run.last_kernel);
     run.source_in_place = source_is_tile(g, pass);
     run.blocks_apart = ceil_div(threads, pass.row_splits);
     const index_t all_chunks = pass.chunks * g.groups;

@@ -62,7 +62,7 @@ template <bool LISTED> static WeightKernel weight_kernel_for(index_t rows, int v
 #define KERNEL(MR, NV) \
     if (rows == MR && vectors == NV) return weight_kernel<MR, NV, LISTED>;
     KERNEL(1, 1) KERNEL(2, 1) KERNEL(3, 1) KERNEL(4, 1) KERNEL(5, 1) KERNEL(6, 1) KERNEL(7, 1) KERNEL(8, 1)
-    KERNEL(1, 2) KERNEL(2, 2) KERNEL(3, 2) KERNEL(4, 2) KERNEL(5, 2) KERNEL(6, 2)
+    KERNEL(1, 2) KERNEL(2, 2) KERNEL(3, 2) KERNEL(4, 2) KERNEL(5, 2) KERNEL(6, 2) KERNEL(7, 2) KERNEL(8, 2)
 #undef KERNEL
     return nullptr;
 }
@@ -107,7 +107,7 @@ struct WeightRun {
     bool fine_in_place;  // float32 without padding is broadcast from where it lies
     float* partial_sums = nullptr;
     int coarse_broken = 0, padding_met = 0;
-    WeightKernel kernel[2][9] = {};  // by whether pixels are listed, by rows
+    WeightKernel kernel[2][MOST_PANEL_ROWS + 1] = {};  // by whether pixels are listed, by rows
 };
 
 // Part `number` of a window cut into groups of taps.
@@ -371,7 +371,7 @@ static int run_weight(const cg_problem& p, int threads) {
     WeightRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight),
                   p.window[0] * p.window[1] * p.window[2], index_t(plan.panel_vectors) * LANES,
                   fine_is_tile(p, plan)};
-    for (int rows = 1; rows <= 8; ++rows) {
+    for (int rows = 1; rows <= MOST_PANEL_ROWS; ++rows) {
         run.kernel[0][rows] = weight_kernel_for<false>(rows, plan.panel_vectors);
         run.kernel[1][rows] = weight_kernel_for<true>(rows, plan.panel_vectors);
     }

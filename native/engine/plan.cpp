@@ -139,13 +139,15 @@ bool cut_window(const ClassSet& set, const index_t scale[3], const Blocks& block
     }
 }
 
+int rows_of_two_vectors(int lanes) { return lanes == 16 ? WIDE_PANEL_ROWS : PANEL_ROWS; }
+
 void choose_register_tile(index_t rows, int lanes, int* panel_rows, int* panel_vectors) {
     if (rows <= 1) { *panel_rows = 1; *panel_vectors = 8; }
     else if (rows == 2) { *panel_rows = 2; *panel_vectors = 6; }
     else if (rows == 3) { *panel_rows = 3; *panel_vectors = 4; }
-    else if (rows == 4 || rows == 8 || (rows <= 64 && rows % 4 == 0 && rows % 6 != 0)) {
+    else if (rows == 4 || (lanes < 16 && (rows == 8 || (rows <= 64 && rows % 4 == 0 && rows % 6 != 0)))) {
         *panel_rows = 4; *panel_vectors = lanes == 4 ? 2 : 3;  // panels are packed eight columns at a time
-    } else { *panel_rows = 6; *panel_vectors = 2; }
+    } else { *panel_rows = rows_of_two_vectors(lanes); *panel_vectors = 2; }
 }
 
 // Blocks of whole rows have padding on both sides: the right one of a row can be the left one of the next.
@@ -166,7 +168,7 @@ index_t shared_columns(const GatherPass& pass, const Gather& g, index_t width) {
 index_t block_columns(const GatherPass& pass, const Spread spread[3], index_t panel) {
     const Blocks& b = pass.blocks;
     if (!pass.direct) return round_up(b.per[0] * b.per[1] * b.per[2] * b.per[3], panel);
-    if (pass.side_by_side) return b.per[1] * b.per[2] * round_up(b.per[3] * b.per[0], panel);
+    if (pass.side_by_side) return b.per[1] * b.per[2] * round_up(b.per[3] * b.per[0], panel / pass.panel_vectors);
     const index_t pitch = b.per[3] + spread[2].span - (b.per[3] == b.extent[3] ? pass.shared_columns : 0);
     return b.per[0] * b.per[1] * round_up((b.per[2] - 1) * pitch + b.per[3], panel);
 }
@@ -338,7 +340,7 @@ PassList list_passes(const cg_problem& p, bool to_fine, int path) {
 // finish together soonest, copies into the tile included (see images_beat_packing for their price).
 static void share_lines(const Spread spread[3], index_t panel, int threads, GatherPass* pass) {
     const Blocks nominal = pass->blocks;
-    const index_t line = round_up(nominal.per[3] * nominal.per[0], panel);
+    const index_t line = round_up(nominal.per[3] * nominal.per[0], panel / pass->panel_vectors);
     const index_t held = pass->chunk_rows * line * nominal.per[1] * pass->classes.count;
     const index_t tile_line = tile_floats(nominal, spread) / most(1, nominal.per[2] + spread[1].span);
     double best = 0;
@@ -383,7 +385,7 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
         }
     pass->side_by_side = path == PATH_GEMM_IMAGES;
     // Eight or sixteen images side by side fill two vectors, not three.
-    choose_register_tile(pass->side_by_side ? 6 : g.rows, lanes, &pass->panel_rows, &pass->panel_vectors);
+    choose_register_tile(pass->side_by_side ? index_t(PANEL_ROWS) : g.rows, lanes, &pass->panel_rows, &pass->panel_vectors);
     const index_t panel = index_t(pass->panel_vectors) * lanes;
 
     pass->direct = path == PATH_GEMM_DIRECT || pass->side_by_side;
@@ -421,7 +423,7 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     pass->depth_block = ceil_div(g.depth, ceil_div(g.depth, depth));
     // Up to three rows are not cut: that would cost a sixth of the time. A small reduction of few rows is mostly copying
     // and can afford short chains.
-    pass->chain = g.rows <= 3 ? MOST_TAPS : g.rows <= 8 && g.depth * pass->most_taps <= CHAIN ? SHORT_CHAIN : CHAIN;
+    pass->chain = g.rows <= 3 ? index_t(MOST_TAPS) : g.rows <= 8 && g.depth * pass->most_taps <= CHAIN ? SHORT_CHAIN : CHAIN;
 
     if (path == PATH_DEPTHWISE_ROWS) {
         // One channel at a time; tasks take as many as make them worth handing out.
@@ -586,8 +588,10 @@ bool images_beat_packing(const cg_problem& p, bool to_fine) {
     return double(b.count[0]) * (met * rows + copy_price(b.per[0]) * tile * double(b.per[0])) < otherwise;
 }
 
-// Tap by tap, rows of a register tile are channels: the last of them may be incomplete, but padding is left out.
-static bool worth_listing(const cg_problem& p, const AxisTaps taps[3], index_t panel_rows) {
+// Tap by tap, rows of a register tile are channels: the last of them may be incomplete, but padding is left out. Chains
+// begin at other pixels then, so that the lanes have no say in it.
+static bool worth_listing(const cg_problem& p, const AxisTaps taps[3]) {
+    const index_t panel_rows = p.coarse_channels <= 8 ? MOST_PANEL_ROWS : PANEL_ROWS;
     double met = 1;
     for (int a = 0; a < 3; ++a) {
         index_t pixels = 0;
@@ -635,12 +639,12 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     const index_t blocks = plan->blocks.total, pixels = p.batch * p.coarse[0] * p.coarse[1] * p.coarse[2];
     plan->partials = least(least(blocks, 16), least(most(1, SHARED_FLOATS / most(1, result)), most(1, blocks / 2)));
     plan->panel_vectors = c <= lanes ? 1 : 2;
-    plan->panel_rows = plan->panel_vectors == 1 ? 8 : 6;
+    plan->panel_rows = plan->panel_vectors == 1 ? MOST_PANEL_ROWS : rows_of_two_vectors(lanes);
     const index_t panel = index_t(plan->panel_vectors) * lanes;
     plan->panels = ceil_div(c, panel);
     plan->tile_channel = tile_floats(plan->blocks, spread);
     plan->tile_channels = clamp(tile_limit / most(1, plan->tile_channel), 1, f);
-    plan->by_tap = worth_listing(p, plan->taps, plan->panel_rows) && plan->most_taps <= 32;
+    plan->by_tap = worth_listing(p, plan->taps) && plan->most_taps <= 32;
     if (plan->by_tap && plan->tile_channels < f)
         plan->tile_channels = most(plan->panel_rows, plan->tile_channels / plan->panel_rows * plan->panel_rows);
     plan->block_pixels = plan->blocks.per[0] * plan->blocks.per[1] * plan->blocks.per[2] * plan->blocks.per[3];
@@ -705,7 +709,7 @@ void plan_columns(const cg_problem& p, ColumnPlan* plan) {
     plan->channels_at_once = even_part(p.fine_channels, room, 16);
     plan->channels_per_task = even_part(plan->channels_at_once, 64, 16);
     const index_t panels = round_up(plan->channels_at_once * plan->taps, 32);
-    plan->task_bytes = floats(plan->taps * plan->pixels) + floats(cells + 8) + floats(6 * COLUMN_LINE);
+    plan->task_bytes = floats(plan->taps * plan->pixels) + floats(cells + 8) + floats(MOST_PANEL_ROWS * COLUMN_LINE);
     plan->shared_bytes = floats(plan->row_floats) + floats(panels * plan->pixels);
 }
 
