@@ -6,7 +6,7 @@ ENGINE_FLAGS := -std=gnu++17 -Inative/include -ffp-contract=off -Wno-psabi -pthr
 AVX2 := -mavx2 -mfma -mf16c -mbmi2
 PROBLEMS ?= 150
 
-.PHONY: test-sanitize test-clang test-aarch64 bench
+.PHONY: test-sanitize test-sanitize-avx512 test-clang test-aarch64 bench
 
 # One rule: the kernels for one instruction set, then the rest of the engine and the test program around them.
 build/engine/%/exactness: $(wildcard native/engine/*) $(wildcard native/include/*) tests/native/exactness.cpp native/engine.mk
@@ -18,6 +18,9 @@ build/engine/%/exactness: $(wildcard native/engine/*) $(wildcard native/include/
 CXX_sanitize := g++
 FLAGS_sanitize := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all
 ISA_sanitize := avx2 8 $(AVX2)
+CXX_sanitize512 := g++
+FLAGS_sanitize512 := $(FLAGS_sanitize)
+ISA_sanitize512 := avx512bf16 16 $(AVX2) -mavx512f -mavx512vl -mavx512dq -mavx512bw -mavx512bf16
 CXX_clang := clang++
 FLAGS_clang := -O2
 ISA_clang := avx2 8 $(AVX2)
@@ -27,6 +30,10 @@ ISA_aarch64 := neon 4
 
 # No access outside a tensor, no undefined behaviour, on any path.
 test-sanitize: build/engine/sanitize/exactness
+	$< $(PROBLEMS)
+
+# The same for AVX-512 and its pairs of bfloat16; needs a processor that has them.
+test-sanitize-avx512: build/engine/sanitize512/exactness
 	$< $(PROBLEMS)
 
 # The same program compiled by Clang.

@@ -113,7 +113,7 @@ def test_thread_count_from_the_environment():
     assert run_python(code, CONVGRAD_NUM_THREADS="", OMP_NUM_THREADS="5").stdout.strip() == "5"
 
 
-@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
+@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512", "avx512bf16"])
 def test_a_forced_instruction_set_computes_integers_exactly(isa):
     """CONVGRAD_ISA chooses the kernels; every set gives the reference's numbers on integers, whatever the path."""
     code = """
@@ -128,36 +128,50 @@ for line in problems.LINES[::2]:
         for path, step, got, want in paths.forced_runs(line, dtype, paths.integers(2)):
             assert np.array_equal(got, want, equal_nan=True), (line, dtype, path, step)
 """
-    if isa not in {"baseline": ("baseline",), "avx2": ("baseline", "avx2")}.get(native.isa(), (isa,)):
+    known = ["baseline", "avx2", "avx512", "avx512bf16"]
+    if native.isa() not in known or isa not in known[: known.index(native.isa()) + 1]:
         pytest.skip(f"this machine has no {isa}")
-    if native.isa() == "neon":
-        pytest.skip("x86-64 instruction sets")
     done = run_python(code, CONVGRAD_ISA=isa, PYTHONPATH=os.path.dirname(__file__))
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[0] == isa
 
 
-@pytest.mark.skipif(not native.available() or native.isa() != "avx512", reason="needs AVX-512")
+@pytest.mark.skipif(not native.available() or not native.isa().startswith("avx512"), reason="needs AVX-512")
 def test_avx2_and_avx512_agree_bit_for_bit():
-    """Random numbers in every problem and two layouts: no last bit depends on how wide the vectors are."""
+    """Random numbers, also in pairs of bfloat16, also subnormal or with an inf: no bit depends on the width of vectors
+    or on two channels being one word."""
     code = """
 import hashlib, numpy as np, native_problems as problems
 from convgrad.engines import native
 print(native.isa())
 more = ("conv n2 c12>12 i20x20 k3x3 s1 p1 d1 g1 fp32", "conv n20 c9>16 i7x7 k3x3 s1 p1 d1 g1 fp32",
-        "conv n3 c40>48 i14x14 k3x3 s1 p2 d2 g1 fp32", "conv n2 c33>70 i30x56 k3x3 s1 p1 d1 g1 fp32")
+        "conv n3 c40>48 i14x14 k3x3 s1 p2 d2 g1 fp32", "conv n2 c33>70 i30x56 k3x3 s1 p1 d1 g1 fp32",
+        "conv n1 c27>11 i5x13x12 k3x3x3 s2x1x1 p1 d2x1x1 g1 fp32", "conv n2 c8>12 i20x21 k3x3 s1 p0 d1 g1 fp32")
+def inf_at_the_end_of_lines(shape):
+    factor = np.ones(shape)
+    factor[0, ..., -1] = np.inf
+    return factor
+ordinary = [np.ones] * 3
+spreads = {"ordinary": ordinary, "subnormal": [lambda shape: 2.0**-66] * 3, "inf": [inf_at_the_end_of_lines, *ordinary]}
 for line in problems.LINES + more:
-    made, rng = problems.problem(line), np.random.default_rng(7)
-    for layout in ("contiguous", "channels last"):
-        arrays = problems.operands(made, rng.standard_normal, layout)
-        for result, got in problems.native_results(made, arrays, layout).items():
-            print(line, layout, result, hashlib.sha256(np.ascontiguousarray(got)).hexdigest())
+    for dtype in ("float32", "bfloat16", "hifloat8"):
+        for spread, factors in spreads.items():
+            made, rng = problems.problem(line, dtype), np.random.default_rng(7)
+            for layout in ("contiguous", "channels last") if spread == "ordinary" else ("contiguous",):
+                factor = iter(factors)
+                fill = lambda shape: rng.standard_normal(shape) * next(factor)(shape)
+                arrays = problems.operands(made, fill, layout)
+                for result, got in problems.native_results(made, arrays, layout).items():
+                    bits = np.ascontiguousarray(np.where(np.isnan(got), 77, got) if dtype != "hifloat8" else got)
+                    print(line, dtype, spread, layout, result, hashlib.sha256(bits.view(np.uint8)).hexdigest())
 """
     tests = os.path.dirname(__file__)
-    runs = [run_python(code, CONVGRAD_ISA=isa, PYTHONPATH=tests) for isa in ("avx2", "avx512")]
+    names = ["avx2", "avx512", *(["avx512bf16"] if native.isa() == "avx512bf16" else [])]
+    runs = [run_python(code, CONVGRAD_ISA=isa, PYTHONPATH=tests) for isa in names]
     lines = [done.stdout.splitlines() for done in runs]
-    assert [each[:1] for each in lines] == [["avx2"], ["avx512"]], [done.stderr for done in runs]
-    assert lines[0][1:] == lines[1][1:]
+    assert [each[:1] for each in lines] == [[name] for name in names], [done.stderr for done in runs]
+    for each in lines[1:]:
+        assert each[1:] == lines[0][1:]
 
 
 def test_running_out_of_memory_is_an_error_not_an_abort():

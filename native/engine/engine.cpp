@@ -15,6 +15,9 @@ namespace cg {
 extern const Isa ISA_SYMBOL(CG_ONLY_ISA);
 #elif defined(__x86_64__)
 extern const Isa isa_baseline, isa_avx2, isa_avx512;
+#if defined(CG_HAS_BF16_PAIRS)
+extern const Isa isa_avx512bf16;
+#endif
 #elif defined(__aarch64__)
 extern const Isa isa_neon;
 #else
@@ -43,7 +46,11 @@ const Isa* choose_isa() {
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
-    const IsaRow rows[] = {{&isa_avx512, avx512}, {&isa_avx2, avx2}, {&isa_baseline, true}};
+    const IsaRow rows[] = {
+#if defined(CG_HAS_BF16_PAIRS)
+        {&isa_avx512bf16, avx512 && __builtin_cpu_supports("avx512bf16")},
+#endif
+        {&isa_avx512, avx512}, {&isa_avx2, avx2}, {&isa_baseline, true}};
 #elif defined(__aarch64__)
     const IsaRow rows[] = {{&isa_neon, true}};
 #else

@@ -107,6 +107,7 @@ struct GatherPass {
     int64_t most_taps, sum_taps;   // of one class, of all classes, in one tap group
     index_t tap_groups[3];         // the window is cut into boxes when the tile or the reduction would not fit
     index_t depth_block;           // reduced channels per K block (fixes the order of the sum: problem only)
+    bool paired;                   // two channels at a time, tap by tap; otherwise channel after channel
     index_t chain;                 // steps, about, that one chain of multiply-adds sums
     bool direct;                   // microkernel reads the tile itself; otherwise panels are packed from it
     bool side_by_side;             // images are, in the tile: a vector is a few pixels of one row of one or several
@@ -136,7 +137,7 @@ Gather make_gather(const cg_problem& p, bool to_fine);
 PassList list_passes(const cg_problem& p, bool to_fine, int path);
 bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassList& list, index_t number, int lanes,
                int threads, int path, GatherPass* pass);
-// Reduced channels, with all of their taps, that one chain of multiply-adds sums.
+// Reduced channels, with all of their taps, that one chain of multiply-adds sums: whole pairs where they are paired.
 index_t chain_channels(const GatherPass& pass, index_t taps);
 bool reading_beats_packing(const cg_problem& p, bool to_fine);
 bool images_beat_packing(const cg_problem& p, bool to_fine);
@@ -160,7 +161,7 @@ struct WeightPlan {
     int panel_rows, panel_vectors;
     Blocks blocks;
     index_t partials;
-    index_t chain;                               // pixels that one chain of multiply-adds sums
+    index_t chain;                               // pixels, at most, that one chain of multiply-adds sums
     index_t span[3], slots[3];
     index_t tile_channel, tile_channels, block_pixels;
     bool by_tap;                                 // rows go tap by tap, each with the pixels that meet no padding
@@ -228,7 +229,9 @@ double multiplications(const cg_problem& p);
 
 // ---- one instruction set ---------------------------------------------------------------------------------------
 
-enum { STATUS_REDO_PLAIN = 100 };  // an inf or NaN met a padding zero: the plain path knows what is tied to what
+// An inf or NaN met a padding zero: the plain path knows what is tied to what. Or numbers are too small for pairs of
+// bfloat16: one by one they are not.
+enum { STATUS_REDO_PLAIN = 100, STATUS_REDO_UNPAIRED = 101 };
 
 struct Isa {
     const char* name;

@@ -127,7 +127,7 @@ static int run_columns(const cg_problem& p, int threads) {
     ColumnPlan plan;
     plan_columns(p, &plan);
     ColumnRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight)};
-    for (int rows = 1; rows <= run.HEIGHT; ++rows) run.kernel[rows] = gather_kernel_for<PACKED_BOTH>(rows, 2);
+    for (int rows = 1; rows <= run.HEIGHT; ++rows) run.kernel[rows] = gather_kernel_for<PACKED_BOTH, false>(rows, 2);
     run.rows = (float*)shared_scratch(plan.shared_bytes);
     if (run.rows == nullptr) return CG_OUT_OF_MEMORY;
     run.columns = run.rows + plan.row_floats;

@@ -321,7 +321,7 @@ static void depthwise_task(GatherRun& run, index_t channel_begin, index_t channe
 }
 
 static int run_depthwise_pass(const Gather& g, const GatherPass& pass, int threads) {
-    GatherRun run{g, pass, make_source(*g.source), make_source(*g.weight), make_target(*g.target)};
+    GatherRun run{g, pass, make_source(*g.source), make_source(*g.weight), make_target(*g.target), false};
     run.packed = (float*)shared_scratch(pass.shared_bytes);
     if (run.packed == nullptr) return CG_OUT_OF_MEMORY;
     for (run.first_chunk = 0; run.first_chunk < g.groups; run.first_chunk += pass.chunks_at_once) {
@@ -337,8 +337,7 @@ static int run_depthwise_pass(const Gather& g, const GatherPass& pass, int threa
             for (index_t c = task * 16; c < least(channels, task * 16 + 16); ++c) {
                 float* to = run.packed + c * pass.reduction;
                 for (index_t kb = 0; kb < k_blocks; ++kb)
-                    if (!pack_weights(run, run.first_chunk + c, 0, 1, k_block(run, kb), to + packed_before(run, kb)))
-                        raise_flag(&run.weight_broken);
+                    pack_weights(run, run.first_chunk + c, 0, 1, k_block(run, kb), to + packed_before(run, kb)).note(&run);
             }
         };
         int status = in_parallel(threads, ceil_div(channels, 16), 0, pack);

@@ -3,8 +3,10 @@
 //
 //   C[m, pixel] = sum over (r, tap)  weight[r, m, tap] * tile[r][pixel + offset(tap)]
 //
-// Each element of C is a sum of chains of multiply-adds in (r, tap) order; chains begin at channels that depend on the
-// problem only: how pixels and output channels are distributed over tasks cannot show.
+// Each element of C is a sum of chains of multiply-adds. Channels follow each other in pairs (where the plan says so):
+// for every tap the first and the second channel, so that where both operands are bfloat16, or have no more bits, a pair
+// can be one word and one multiplication. Chains begin at channels that depend on the problem only: how pixels and output
+// channels are distributed over tasks cannot show.
 #pragma once
 
 // One step of a reduction that reads the tile itself: which weights meet which cells.
@@ -16,31 +18,37 @@ struct Step {
 // those of some taps; cells in the tile and weights in their tensor.
 enum Reading { PACKED_BOTH, ALL_WEIGHTS, SOME_WEIGHTS, WEIGHTS_IN_PLACE, READINGS };
 
+// Where in a K block of `depth` channels the step of a channel and a tap stands.
+static INLINE index_t step_number(index_t depth, index_t taps, bool paired, index_t channel, index_t tap) {
+    const bool alone = !paired || channel == depth / 2 * 2;
+    return alone ? channel * taps + tap : (channel / 2 * taps + tap) * 2 + channel % 2;
+}
+
 // c += a * b for one step of the reduction. A step that begins a chain adds what c held to C first: each vector of c is
 // free again before the next one is put aside, so that this costs next to nothing.
-template <int MR, int NV, bool BEGINS>
+template <int MR, int NV, bool PAIRS, bool BEGINS>
 static INLINE void gather_step(const float* w, index_t a_row, const float* b, vf (&c)[MR][NV], float* C,
                                index_t c_row) {
     if (MR < NV) {  // hold the broadcasts and stream B: MR*NV + MR + 1 registers
         vf a[MR];
-        UNROLL for (int i = 0; i < MR; ++i) a[i] = broadcast(w[i * a_row]);
+        UNROLL for (int i = 0; i < MR; ++i) a[i] = operand<PAIRS>(w + i * a_row);
         UNROLL for (int j = 0; j < NV; ++j) {
             const vf x = load(b + j * LANES);
             UNROLL for (int i = 0; i < MR; ++i) {
                 float* p = C + i * c_row + j * LANES;
                 if (BEGINS) store(p, load(p) + c[i][j]);
-                c[i][j] = BEGINS ? a[i] * x : fma(a[i], x, c[i][j]);
+                c[i][j] = BEGINS ? multiply<PAIRS>(a[i], x) : multiply_add<PAIRS>(a[i], x, c[i][j]);
             }
         }
     } else {  // hold B and stream the broadcasts: MR*NV + NV + 1 registers
         vf x[NV];
         UNROLL for (int j = 0; j < NV; ++j) x[j] = load(b + j * LANES);
         UNROLL for (int i = 0; i < MR; ++i) {
-            const vf a = broadcast(w[i * a_row]);
+            const vf a = operand<PAIRS>(w + i * a_row);
             UNROLL for (int j = 0; j < NV; ++j) {
                 float* p = C + i * c_row + j * LANES;
                 if (BEGINS) store(p, load(p) + c[i][j]);
-                c[i][j] = BEGINS ? a * x[j] : fma(a, x[j], c[i][j]);
+                c[i][j] = BEGINS ? multiply<PAIRS>(a, x[j]) : multiply_add<PAIRS>(a, x[j], c[i][j]);
             }
         }
     }
@@ -48,7 +56,7 @@ static INLINE void gather_step(const float* w, index_t a_row, const float* b, vf
 
 // C[MR][NV*LANES] (+)= sum_k A[k][MR] * B[k][NV*LANES]; rows of weights read in place are a_row apart.
 // A chain of multiply-adds is `chain` steps long: the error of a sum grows with its longest chain.
-template <int MR, int NV, int READING>
+template <int MR, int NV, int READING, bool PAIRS>
 static void gather_kernel(index_t depth, index_t chain, const float* __restrict A, index_t a_row,
                           const float* __restrict B, const Step* __restrict steps, float* __restrict C, index_t c_row,
                           bool add) {
@@ -73,13 +81,13 @@ static void gather_kernel(index_t depth, index_t chain, const float* __restrict 
     index_t k = 0;
     index_t end = least(depth, chain);
 #pragma GCC unroll 2
-    for (; k < end; ++k) gather_step<MR, NV, false>(weights(k), a_row, cells(k), c, C, c_row);
+    for (; k < end; ++k) gather_step<MR, NV, PAIRS, false>(weights(k), a_row, cells(k), c, C, c_row);
     while (k < depth) {
         end = least(depth, k + chain);
-        gather_step<MR, NV, true>(weights(k), a_row, cells(k), c, C, c_row);
+        gather_step<MR, NV, PAIRS, true>(weights(k), a_row, cells(k), c, C, c_row);
         ++k;
 #pragma GCC unroll 2
-        for (; k < end; ++k) gather_step<MR, NV, false>(weights(k), a_row, cells(k), c, C, c_row);
+        for (; k < end; ++k) gather_step<MR, NV, PAIRS, false>(weights(k), a_row, cells(k), c, C, c_row);
     }
     UNROLL for (int i = 0; i < MR; ++i)
         UNROLL for (int j = 0; j < NV; ++j) {
@@ -90,9 +98,9 @@ static void gather_kernel(index_t depth, index_t chain, const float* __restrict 
 
 typedef void (*GatherKernel)(index_t, index_t, const float*, index_t, const float*, const Step*, float*, index_t, bool);
 
-template <int READING> static GatherKernel gather_kernel_for(int rows, int vectors) {
+template <int READING, bool PAIRS> static GatherKernel gather_kernel_for(int rows, int vectors) {
 #define KERNEL(MR, NV) \
-    if (rows == MR && vectors == NV) return gather_kernel<MR, NV, READING>;
+    if (rows == MR && vectors == NV) return gather_kernel<MR, NV, READING, PAIRS>;
     KERNEL(8, 1) KERNEL(7, 1) KERNEL(6, 1) KERNEL(5, 1) KERNEL(4, 1) KERNEL(3, 1) KERNEL(2, 1) KERNEL(1, 1)
     KERNEL(8, 2) KERNEL(7, 2) KERNEL(6, 2) KERNEL(5, 2) KERNEL(4, 2) KERNEL(3, 2) KERNEL(2, 2) KERNEL(1, 2)
     KERNEL(4, 3) KERNEL(3, 3) KERNEL(2, 3) KERNEL(1, 3)
@@ -165,7 +173,9 @@ struct GatherRun {
     const GatherPass& pass;
     const Source source, weight;
     const Target target;
+    bool in_pairs;  // two channels are one word of the tile and of the packed weights
     int weight_broken = 0, padding_met = 0;
+    int smallest_source = LARGEST_EXPONENT, smallest_weight = LARGEST_EXPONENT;
     float* packed = nullptr;  // shared packed weights of the chunks at hand
     bool source_in_place = false;  // 1x1 windows over contiguous float32: the source is its own tile
     index_t first_chunk = 0;
@@ -240,23 +250,24 @@ static index_t packed_before(const GatherRun& run, index_t number) {
     return before;
 }
 
-// out[t][i] = from[i*row + at[t]]
+// out[t*step][i] = from[i*row + at[t]]
 template <int HEIGHT>
-static void turn_rows(const float* from, index_t row, const index_t* at, index_t taps, float* out) {
-    for (index_t t = 0; t < taps; ++t, out += HEIGHT)
+static void turn_rows(const float* from, index_t row, const index_t* at, index_t taps, float* out, index_t step) {
+    for (index_t t = 0; t < taps; ++t, out += step * HEIGHT)
         UNROLL for (int i = 0; i < HEIGHT; ++i) out[i] = from[i * row + at[t]];
 }
 
-static void turn_rows_any(index_t height, const float* from, index_t row, const index_t* at, index_t taps, float* out) {
+static void turn_rows_any(index_t height, const float* from, index_t row, const index_t* at, index_t taps, float* out,
+                          index_t step) {
     switch (height) {
-    case 1: return turn_rows<1>(from, row, at, taps, out);
-    case 2: return turn_rows<2>(from, row, at, taps, out);
-    case 3: return turn_rows<3>(from, row, at, taps, out);
-    case 4: return turn_rows<4>(from, row, at, taps, out);
-    case 5: return turn_rows<5>(from, row, at, taps, out);
-    case 6: return turn_rows<6>(from, row, at, taps, out);
-    case 7: return turn_rows<7>(from, row, at, taps, out);
-    default: return turn_rows<8>(from, row, at, taps, out);
+    case 1: return turn_rows<1>(from, row, at, taps, out, step);
+    case 2: return turn_rows<2>(from, row, at, taps, out, step);
+    case 3: return turn_rows<3>(from, row, at, taps, out, step);
+    case 4: return turn_rows<4>(from, row, at, taps, out, step);
+    case 5: return turn_rows<5>(from, row, at, taps, out, step);
+    case 6: return turn_rows<6>(from, row, at, taps, out, step);
+    case 7: return turn_rows<7>(from, row, at, taps, out, step);
+    default: return turn_rows<8>(from, row, at, taps, out, step);
     }
 }
 
@@ -274,39 +285,106 @@ static INLINE index_t weight_offset(const Gather& g, const AxisTaps taps[3], ind
            (taps[2].first_tap + x * taps[2].tap_step) * g.weight_tap[2];
 }
 
+// What packing saw of the weights.
+struct WeightReport {
+    bool finite = true;
+    PairCheck pairs;
+    void note(GatherRun* run) const {
+        if (!finite) raise_flag(&run->weight_broken);
+        pairs.merge_into(&run->smallest_weight);
+    }
+};
+
 // One tap whose rows lie side by side: whole panels, many rows converted at a time. Says how many rows it packed.
-static index_t pack_side_by_side(const GatherRun& run, index_t at, index_t rows, index_t depth, float* to) {
+static index_t pack_side_by_side(const GatherRun& run, index_t at, index_t rows, index_t depth, float* to,
+                                 WeightReport* report) {
     enum { ROWS = 480, HEIGHT = LANES == 16 ? WIDE_PANEL_ROWS : PANEL_ROWS };
     const Source& w = run.weight;
     const index_t whole = run.pass.panel_rows == HEIGHT ? rows / HEIGHT * HEIGHT : 0;
-    float line[ROWS];
+    const index_t channels = run.in_pairs ? 2 : 1, words = ceil_div(depth, channels);
+    float line[2][ROWS];
     for (index_t begin = 0; begin < whole; begin += ROWS) {
         const index_t count = least(ROWS, whole - begin);
-        for (index_t r = 0; r < depth; ++r) {
+        for (index_t r = 0; r < depth; r += channels) {
             const index_t first = at + begin + r * run.g.weight_depth;
             const float* from = (const float*)w.tensor->data + first;
             if (w.kind != LOAD_F32) {
-                w.rows(w, first, 1, 0, count, 1, line, 0);
-                from = line;
+                report->finite &= w.rows(w, first, 1, 0, count, 1, line[0], 0);
+                from = line[0];
+            } else {
+                report->finite &= all_finite(from, count);
             }
-            float* panel = to + begin * depth + r * HEIGHT;
-            for (index_t i = 0; i < count; i += HEIGHT, panel += HEIGHT * depth)
+            if (run.in_pairs) {
+                const bool second = r + 1 < depth;
+                if (second) report->finite &= w.rows(w, first + run.g.weight_depth, 1, 0, count, 1, line[1], 0);
+                pair_up(line[0], second ? line[1] : nullptr, count, line[0], &report->pairs);
+            }
+            float* panel = to + begin * words + r / channels * HEIGHT;
+            for (index_t i = 0; i < count; i += HEIGHT, panel += HEIGHT * words)
                 __builtin_memcpy(panel, from + i, HEIGHT * 4);
         }
     }
     return whole;
 }
 
-// to = for each class: for each panel of rows: [(r, tap)][row of the panel]. Rows begin + [0, rows) of a group.
-static bool pack_weights(const GatherRun& run, index_t group, index_t begin, index_t rows, const KBlock& k, float* to) {
+// A panel of `height` rows: [step][row], steps as step_number says.
+static void pack_panel(const GatherRun& run, index_t at, index_t height, index_t depth, const index_t* tap_at,
+                       index_t count, index_t reach, float* panel) {
     const Gather& g = run.g;
     const Source& w = run.weight;
+    enum { MOST = 512 };  // taps of a group, see MOST_TAPS of the plan
+    float line[MOST_PANEL_ROWS * MOST];
+    // Taps of other dtypes are converted in one row where they are neighbours, one by one otherwise.
+    const bool in_place = w.kind == LOAD_F32;
+    const bool neighbours = reach >= count && reach <= MOST && g.weight_tap[2] == 1;
+    const bool paired = run.pass.paired;
+    if (!in_place && g.weight_depth == 1 && depth > 1) {  // channels to be reduced lie side by side
+        for (index_t t = 0; t < count; ++t) {
+            w.rows(w, at + tap_at[t], height, g.weight_row, depth, 1, line, depth);
+            for (index_t r = 0; r < depth; ++r)
+                for (index_t i = 0; i < height; ++i)
+                    panel[step_number(depth, count, paired, r, t) * height + i] = line[i * depth + r];
+        }
+        return;
+    }
+    for (index_t r = 0; r < depth; ++r) {
+        const index_t step = paired && r < depth / 2 * 2 ? 2 : 1, from = at + r * g.weight_depth;
+        float* out = panel + step_number(depth, count, paired, r, 0) * height;
+        if (in_place) {
+            const float* weights = (const float*)w.tensor->data + from;
+            // Channels lie far apart: no processor guesses where the ones to come are.
+            const index_t to_come = r + 6 < depth ? 6 * g.weight_depth : 0;
+            const uintptr_t later = (uintptr_t)(weights + to_come);  // may reach beyond the last weight
+            for (index_t i = 0; i < height * count * 4; i += 64) __builtin_prefetch((const void*)(later + size_t(i)));
+            turn_rows_any(height, weights, g.weight_row, tap_at, count, out, step);
+        } else if (neighbours && count > 1) {
+            w.rows(w, from, height, g.weight_row, reach, 1, line, reach);
+            turn_rows_any(height, line, reach, tap_at, count, out, step);
+        } else {
+            for (index_t t = 0; t < count; ++t)
+                w.rows(w, from + tap_at[t], 1, 0, height, g.weight_row, out + t * step * height, 0);
+        }
+    }
+}
+
+// Pairs of channels of a panel become words. A last channel without another is its own word's first half.
+static void pair_panel(index_t height, index_t depth, index_t taps, const float* panel, float* to, PairCheck* check) {
+    const index_t pairs = depth / 2 * taps;
+    for (index_t i = 0; i < pairs; ++i)
+        pair_up(panel + 2 * i * height, panel + (2 * i + 1) * height, height, to + i * height, check);
+    if (depth % 2 != 0) pair_up(panel + 2 * pairs * height, nullptr, taps * height, to + pairs * height, check);
+}
+
+// to = for each class: for each panel of rows: its steps. Rows begin + [0, rows) of a group.
+static WeightReport pack_weights(const GatherRun& run, index_t group, index_t begin, index_t rows, const KBlock& k,
+                                 float* to) {
+    const Gather& g = run.g;
     const index_t depth = k.end - k.begin;
     const index_t at = group * g.weight_group + begin * g.weight_row + k.begin * g.weight_depth;
-    enum { MOST = 512 };  // taps of a group, see MOST_TAPS of the plan
+    enum { MOST = 512 };  // taps of a group and, in pairs, steps of a K block
     index_t tap_at[MOST];
-    float line[MOST_PANEL_ROWS * MOST];
-    bool finite = true;
+    float apart[MOST_PANEL_ROWS * MOST];  // a panel before its channels are paired
+    WeightReport report;
     for (int c = 0; c < run.pass.classes.count; ++c) {
         AxisTaps taps[3];
         class_taps(run.pass, k, c, taps);
@@ -317,44 +395,19 @@ static bool pack_weights(const GatherRun& run, index_t group, index_t begin, ind
             for (index_t y = 0; y < taps[1].count; ++y)
                 for (index_t x = 0; x < taps[2].count; ++x)
                     tap_at[n++] = weight_offset(g, taps, z, y, x);
-        // Taps of other dtypes are converted in one row where they are neighbours, one by one otherwise.
-        const bool in_place = w.kind == LOAD_F32;
         const index_t first = tap_at[0], reach = tap_at[count - 1] - first + 1;
         for (index_t t = 0; t < count; ++t) tap_at[t] -= first;
-        const bool neighbours = reach >= count && reach <= MOST && g.weight_tap[2] == 1;
-        const index_t one_tap = count == 1 && g.weight_row == 1 ? pack_side_by_side(run, at + first, rows, depth, to) : 0;
+        const index_t one_tap =
+            count == 1 && g.weight_row == 1 ? pack_side_by_side(run, at + first, rows, depth, to, &report) : 0;
+        const index_t words = run.in_pairs ? ceil_div(depth, 2) * count : depth * count;
         for (index_t row = one_tap; row < rows; row += run.pass.panel_rows) {
             const index_t height = least(run.pass.panel_rows, rows - row);
-            float* panel = to + row * depth * count;
-            if (!in_place && g.weight_depth == 1 && depth > 1) {  // channels to be reduced lie side by side
-                for (index_t t = 0; t < count; ++t) {
-                    w.rows(w, at + row * g.weight_row + first + tap_at[t], height, g.weight_row, depth, 1, line, depth);
-                    for (index_t r = 0; r < depth; ++r)
-                        for (index_t i = 0; i < height; ++i) panel[(r * count + t) * height + i] = line[i * depth + r];
-                }
-                continue;
-            }
-            for (index_t r = 0; r < depth; ++r) {
-                float* out = panel + r * count * height;
-                const index_t from = at + row * g.weight_row + r * g.weight_depth;
-                if (in_place) {
-                    const float* weights = (const float*)w.tensor->data + from + first;
-                    // Channels lie far apart: no processor guesses where the ones to come are.
-                    const index_t to_come = r + 6 < depth ? 6 * g.weight_depth : 0;
-                    const uintptr_t later = (uintptr_t)(weights + to_come);  // may reach beyond the last weight
-                    for (index_t i = 0; i < height * count * 4; i += 64) __builtin_prefetch((const void*)(later + size_t(i)));
-                    turn_rows_any(height, weights, g.weight_row, tap_at, count, out);
-                } else if (neighbours && count > 1) {
-                    w.rows(w, from + first, height, g.weight_row, reach, 1, line, reach);
-                    turn_rows_any(height, line, reach, tap_at, count, out);
-                } else {
-                    for (index_t t = 0; t < count; ++t)
-                        w.rows(w, from + first + tap_at[t], 1, 0, height, g.weight_row, out + t * height, 0);
-                }
-            }
+            float* panel = run.in_pairs ? apart : to + row * words;
+            pack_panel(run, at + row * g.weight_row + first, height, depth, tap_at, count, reach, panel);
+            report.finite &= all_finite(panel, height * depth * count);
+            if (run.in_pairs) pair_panel(height, depth, count, apart, to + row * words, &report.pairs);
         }
-        finite &= all_finite(to, rows * depth * count);
         to += rows * depth * count;
     }
-    return finite;
+    return report;
 }

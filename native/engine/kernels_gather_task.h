@@ -6,6 +6,7 @@ struct StepList {
     Step* steps;
     const int* offsets;   // tile cell of every tap of the class, first channel
     const Gather* in_place;  // whose weights are read where they lie; null when packed
+    bool paired;
     index_t depth, channel;
     AxisTaps taps[3];
     TapRange in[3];
@@ -18,19 +19,22 @@ struct StepList {
             in[a] = box[a];
         }
         if (same) return;
-        const index_t next = in_place != nullptr ? in_place->weight_depth : tap_count(taps);
-        length = 0;
+        const index_t met = (in[0].end - in[0].begin) * (in[1].end - in[1].begin) * (in[2].end - in[2].begin);
+        const index_t all = tap_count(taps);
+        index_t number = 0;
         for (index_t z = in[0].begin; z < in[0].end; ++z)
             for (index_t y = in[1].begin; y < in[1].end; ++y)
-                for (index_t x = in[2].begin; x < in[2].end; ++x) {
+                for (index_t x = in[2].begin; x < in[2].end; ++x, ++number) {
                     const index_t tap = (z * taps[1].count + y) * taps[2].count + x;
-                    const index_t weight = in_place != nullptr ? weight_offset(*in_place, taps, z, y, x) : tap;
-                    steps[length++] = Step{int(weight), offsets[tap]};
+                    const index_t cell = offsets[step_number(depth, all, paired, 0, tap)];
+                    for (index_t r = 0; r < depth; ++r) {
+                        const index_t weight = in_place != nullptr
+                            ? weight_offset(*in_place, taps, z, y, x) + r * in_place->weight_depth
+                            : step_number(depth, all, paired, r, tap);
+                        steps[step_number(depth, met, paired, r, number)] = Step{int(weight), int(cell + r * channel)};
+                    }
                 }
-        const index_t first = length;
-        for (index_t r = 1; r < depth; ++r)
-            for (index_t i = 0; i < first; ++i)
-                steps[length++] = Step{int(steps[i].weight + r * next), int(steps[i].cell + r * channel)};
+        length = met * depth;
     }
 };
 
@@ -147,6 +151,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
     block_box(pass.blocks, block, &box);
     const index_t panel = run.panel();
     const index_t k_most = pass.depth_block * most(1, pass.most_taps);
+    const bool paired = pass.paired && !run.in_pairs;  // words follow each other channel by channel
 
     Tile t;
     shape_tile(box, pass.span, pass.slots, pass.side_by_side, &t, pass.shared_columns);
@@ -209,14 +214,14 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
     };
 
     FillReport report;
-    bool weights_finite = true;
+    PairCheck source_pairs;
     index_t described = -1, described_depth = -1;
     const index_t c_class = pass.chunk_rows * columns;
     const index_t k_blocks = run.k_blocks(), per_group = ceil_div(g.depth, pass.depth_block);
     index_t before = 0;
     for (index_t kb = 0; kb < k_blocks; ++kb) {
         const KBlock k = k_block(run, kb);
-        const index_t depth = k.end - k.begin;
+        const index_t channels = k.end - k.begin, depth = run.in_pairs ? ceil_div(channels, 2) : channels;
         if (described != kb / per_group || described_depth != depth) {
             described = kb / per_group;
             described_depth = depth;
@@ -227,9 +232,11 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                 class_taps(pass, k, c, taps);
                 const index_t n = tap_count(taps);
                 if (n == 0) continue;
-                tap_offsets(t, taps, to);
-                for (index_t r = 1; r < depth; ++r)
-                    for (index_t i = 0; i < n; ++i) to[r * n + i] = to[i] + int(r * t.channel);
+                int first[512];  // see MOST_TAPS of the plan
+                tap_offsets(t, taps, first);
+                for (index_t r = 0; r < depth; ++r)
+                    for (index_t i = 0; i < n; ++i)
+                        to[step_number(depth, n, paired, r, i)] = first[i] + int(r * t.channel);
                 to += n * depth;
             }
         }
@@ -240,9 +247,13 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
             cells_at = (const float*)g.source->data + box.begin[0] * t.unit + (group * g.depth + k.begin) * t.channel +
                        box.begin[1] * t.plane + box.begin[2] * t.pitch + box.begin[3];
         else
-            fill_tile(run.source, g.source_extent, t, box, group * g.depth + k.begin, depth,
-                      pass.classes.per[0] == 1 ? &depth_taps[0] : nullptr, tile, &report,
+            fill_tile(run.source, g.source_extent, t, box, group * g.depth + k.begin, channels,
+                      pass.classes.per[0] == 1 && !run.in_pairs ? &depth_taps[0] : nullptr, tile, &report,
                       pass.side_by_side ? plane : nullptr);
+        if (run.in_pairs)
+            for (index_t r = 0; r < channels; r += 2)
+                pair_up(tile + r * t.channel, r + 1 < channels ? tile + (r + 1) * t.channel : nullptr, t.channel,
+                        tile + r / 2 * t.channel, &source_pairs);
 
         const KBlock next = k_block(run, kb + 1 < k_blocks ? kb + 1 : 0);
         Box next_box = box;  // of the task this thread is likely to take next
@@ -256,7 +267,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
         const index_t sums_pace = ceil_div(sums_ahead.cache_lines(), calls);
         const int* offset = offsets;
         for (int c = 0; c < pass.classes.count; ++c) {
-            StepList list{steps, offset, pass.weights_in_place ? &g : nullptr, depth, t.channel, {}, {{-1, -1}, {-1, -1}, {-1, -1}}, 0};
+            StepList list{steps, offset, pass.weights_in_place ? &g : nullptr, paired, depth, t.channel, {}, {{-1, -1}, {-1, -1}, {-1, -1}}, 0};
             class_taps(pass, k, c, list.taps);
             const index_t length = depth * tap_count(list.taps);
             float* acc = accumulators + c * c_class;
@@ -264,7 +275,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                 if (kb == 0) zero(acc + first_row * columns, (last_row - first_row) * columns);
                 continue;
             }
-            const index_t chain = chain_channels(pass, tap_count(list.taps));
+            const index_t chain = chain_channels(pass, tap_count(list.taps)) / (run.in_pairs ? 2 : 1);
             if (!pass.direct)
                 pack_panels(cells_at, offset, length, pixels, count, columns, eights, panel, panels_packed);
             const index_t cached = pass.weights_in_place ? 12000 : 45000;
@@ -282,7 +293,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                               before * chunk_rows + row * length;
                 } else {
                     // One class only: merged classes always fit the shared memory or are not merged.
-                    weights_finite &= pack_weights(run, group, chunk_begin + row, stop - row, k, local);
+                    pack_weights(run, group, chunk_begin + row, stop - row, k, local).note(&run);
                     weights = local;
                 }
                 index_t reduced = length, strip = 0, within = 0;
@@ -314,23 +325,25 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                     }
                 }
             }
-            before += length;
+            before += channels * tap_count(list.taps);
             offset += length;
         }
     }
     if (report.padded) raise_flag(&run.padding_met);
+    source_pairs.merge_into(&run.smallest_source);
     const float* results = accumulators + first_row * columns;
     // Weights read in place were not looked at: one that is not finite shows in the sums. Columns between and beyond the
     // pixels hold whatever was in memory.
     if (pass.weights_in_place && report.padded) {
+        bool weights_finite = true;
         const index_t runs = pass.side_by_side ? 1 : lines, length = cells * t.images;
         for (index_t m = 0; m < pass.classes.count * (last_row - first_row); ++m) {
             const float* row = results + m / (last_row - first_row) * c_class + m % (last_row - first_row) * columns;
             for (index_t u = 0; u < strips * runs; ++u)
                 weights_finite &= all_finite(row + u / runs * strip_width + u % runs * t.pitch, length);
         }
+        if (!weights_finite) raise_flag(&run.weight_broken);
     }
-    if (!weights_finite) raise_flag(&run.weight_broken);
     if (pass.side_by_side && t.images > 1)
         write_images(run, box, group, chunk_begin + first_row, last_row - first_row, results, columns, c_class,
                      strip_width, plane);
@@ -339,19 +352,20 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                     strip_columns, pass.side_by_side ? strip_width : pass.direct ? t.pitch : cells, plane);
 }
 
-static void choose_kernels(int vectors, GatherKernel (&kernel)[READINGS][MOST_PANEL_ROWS + 1]) {
+template <bool PAIRS> static void choose_kernels(int vectors, GatherKernel (&kernel)[READINGS][MOST_PANEL_ROWS + 1]) {
     for (int rows = 1; rows <= MOST_PANEL_ROWS; ++rows) {
-        kernel[PACKED_BOTH][rows] = gather_kernel_for<PACKED_BOTH>(rows, vectors);
-        kernel[ALL_WEIGHTS][rows] = gather_kernel_for<ALL_WEIGHTS>(rows, vectors);
-        kernel[SOME_WEIGHTS][rows] = gather_kernel_for<SOME_WEIGHTS>(rows, vectors);
-        kernel[WEIGHTS_IN_PLACE][rows] = gather_kernel_for<WEIGHTS_IN_PLACE>(rows, vectors);
+        kernel[PACKED_BOTH][rows] = gather_kernel_for<PACKED_BOTH, PAIRS>(rows, vectors);
+        kernel[ALL_WEIGHTS][rows] = gather_kernel_for<ALL_WEIGHTS, PAIRS>(rows, vectors);
+        kernel[SOME_WEIGHTS][rows] = gather_kernel_for<SOME_WEIGHTS, PAIRS>(rows, vectors);
+        kernel[WEIGHTS_IN_PLACE][rows] = gather_kernel_for<WEIGHTS_IN_PLACE, false>(rows, vectors);
     }
 }
 
-static int run_pass(const Gather& g, const GatherPass& pass, int threads) {
-    GatherRun run{g, pass, make_source(*g.source), make_source(*g.weight), make_target(*g.target)};
-    choose_kernels(pass.panel_vectors, run.kernel);
-    if (pass.side_by_side) choose_kernels(1, run.last_kernel);
+static int run_pass(const Gather& g, const GatherPass& pass, int threads, bool in_pairs) {
+    GatherRun run{g, pass, make_source(*g.source), make_source(*g.weight), make_target(*g.target), in_pairs};
+    const auto choose = in_pairs ? choose_kernels<HAS_PAIRS> : choose_kernels<false>;
+    choose(pass.panel_vectors, run.kernel);
+    if (pass.side_by_side) choose(1, run.last_kernel);
     run.source_in_place = source_is_tile(g, pass);
     run.blocks_apart = ceil_div(threads, pass.row_splits);
     const index_t all_chunks = pass.chunks * g.groups;
@@ -369,8 +383,7 @@ static int run_pass(const Gather& g, const GatherPass& pass, int threads) {
                 const index_t rows = least(g.rows - begin, pass.chunk_rows);
                 float* to = run.packed + (chunk - run.first_chunk) * pass.chunk_rows * pass.reduction +
                             packed_before(run, kb) * rows;
-                if (!pack_weights(run, chunk / pass.chunks, begin, rows, k_block(run, kb), to))
-                    raise_flag(&run.weight_broken);
+                pack_weights(run, chunk / pass.chunks, begin, rows, k_block(run, kb), to).note(&run);
             };
             const int status = in_parallel(threads, chunks * k_blocks, 0, pack);
             if (status != CG_OK) return status;
@@ -385,5 +398,6 @@ static int run_pass(const Gather& g, const GatherPass& pass, int threads) {
         const int status = in_parallel(threads, chunks * pass.blocks.total * pass.row_splits, pass.task_bytes, compute);
         if (status != CG_OK) return status;
     }
-    return is_raised(&run.weight_broken) && is_raised(&run.padding_met) ? int(STATUS_REDO_PLAIN) : int(CG_OK);
+    if (is_raised(&run.weight_broken) && is_raised(&run.padding_met)) return STATUS_REDO_PLAIN;
+    return in_pairs && !pairs_are_exact(run.smallest_source, run.smallest_weight) ? int(STATUS_REDO_UNPAIRED) : int(CG_OK);
 }

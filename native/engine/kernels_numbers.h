@@ -14,6 +14,57 @@ struct FiniteCheck {
     }
 };
 
+// The smallest magnitude but zero of what was paired. Products of numbers from 2^a and 2^b up, of eight bits each, are
+// multiples of 2^(a + b - 14), and so are their sums: where that is no subnormal, none ever turns up.
+struct PairCheck {
+    uf least_bits = uf{} - 2u;  // of |x| less one unit: zero is the largest then
+    INLINE void see(uf v) { least_bits = smaller(least_bits, (v & 0x7fffffffu) - 1u); }
+    INLINE void merge_into(int* smallest) const {  // shared by all tasks
+        uint32_t bits = ~0u;
+        for (int i = 0; i < LANES; ++i) bits = least_bits[i] < bits ? least_bits[i] : bits;
+        const int exponent = int((bits + 1u) >> 23);
+        int seen = __atomic_load_n(smallest, __ATOMIC_RELAXED);
+        while (exponent < seen &&
+               !__atomic_compare_exchange_n(smallest, &seen, exponent, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+    }
+};
+enum { LARGEST_EXPONENT = 255 };
+static INLINE bool pairs_are_exact(int exponent, int other) {  // biased by 127 each
+    return exponent > 0 && other > 0 && exponent + other - 2 * 127 - 14 >= -126;
+}
+
+// Formats whose numbers bfloat16 has, all of them.
+static INLINE bool fits_bfloat(int kind) { return kind == LOAD_BF16 || kind == LOAD_F32_AS_BF16 || kind == LOAD_BYTE; }
+
+static INLINE vf pair_of(vf first, vf second) { return (vf)((uf)first | (uf)second >> 16); }
+
+// to[i] = the pair (first[i], second[i]); `to` may be `first`. Without `second` it is (first[i], 0).
+static void pair_up(const float* first, const float* second, index_t count, float* to, PairCheck* check) {
+    PairCheck seen = *check;
+    index_t i = 0;
+    if (second == nullptr) {
+        for (; i + LANES <= count; i += LANES) {
+            seen.see((uf)load(first + i));
+            store(to + i, load(first + i));
+        }
+    } else {
+        for (; i + LANES <= count; i += LANES) {
+            const vf a = load(first + i), b = load(second + i);
+            seen.see((uf)a);
+            seen.see((uf)b);
+            store(to + i, pair_of(a, b));
+        }
+    }
+    for (; i < count; ++i) {
+        const vf a = broadcast(first[i]), b = second == nullptr ? vf{} : broadcast(second[i]);
+        seen.see((uf)a);
+        seen.see((uf)b);
+        const vf v = pair_of(a, b);
+        __builtin_memcpy(to + i, &v, 4);
+    }
+    *check = seen;
+}
+
 template <int KIND> struct Loader {
     const char* data;
     const float* table;

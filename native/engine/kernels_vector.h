@@ -8,6 +8,7 @@
 #define UNROLL _Pragma("GCC unroll 16")
 
 typedef float vf __attribute__((vector_size(LANES * 4)));
+typedef uint32_t uf __attribute__((vector_size(LANES * 4)));
 typedef float vf_unaligned __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 typedef float v8 __attribute__((vector_size(32)));
 typedef float v8_unaligned __attribute__((vector_size(32), aligned(4), may_alias));
@@ -56,6 +57,37 @@ static INLINE vf fma(vf a, vf b, vf c) {
 #endif
 }
 
+// ---- pairs of bfloat16 -----------------------------------------------------------------------------------------
+//
+// A word of 32 bits holds two of them, the first in its upper half: where float32 has it. One instruction multiplies and
+// adds both, the upper ones first, each rounded as a float32 multiply-add is: the very bits of two of those, as long as
+// no number is subnormal (it takes them for zero), see PairCheck.
+#if defined(__AVX512BF16__)
+enum { HAS_PAIRS = 1 };
+#else
+enum { HAS_PAIRS = 0 };
+#endif
+
+template <bool PAIRS> static INLINE vf operand(const float* p) {  // the same in every lane
+#if defined(__AVX512BF16__)
+    if (PAIRS) {
+        int32_t bits;
+        __builtin_memcpy(&bits, p, 4);
+        return (vf)_mm512_set1_epi32(bits);
+    }
+#endif
+    return broadcast(*p);
+}
+
+template <bool PAIRS> static INLINE vf multiply_add(vf a, vf b, vf c) {
+#if defined(__AVX512BF16__)
+    if (PAIRS) return (vf)_mm512_dpbf16_ps((__m512)c, (__m512bh)a, (__m512bh)b);
+#endif
+    return fma(a, b, c);
+}
+
+template <bool PAIRS> static INLINE vf multiply(vf a, vf b) { return PAIRS ? multiply_add<PAIRS>(a, b, vf{}) : a * b; }
+
 // One element, rounded like the vectors of this instruction set.
 static INLINE float fma1(float a, float b, float c) {
 #if defined(__FMA__) || defined(__aarch64__)
@@ -69,6 +101,15 @@ static INLINE double fma1(double a, double b, double c) {
     return __builtin_fma(a, b, c);
 #else
     return a * b + c;
+#endif
+}
+
+static INLINE uf smaller(uf a, uf b) {
+#if LANES == 16
+    return (uf)_mm512_maskz_min_epu32(__mmask16(-1), (__m512i)a, (__m512i)b);  // the plain one warns in GCC's header
+#else
+    const uf mask = (uf)(a < b);
+    return (mask & a) | (~mask & b);
 #endif
 }
 

@@ -2,34 +2,43 @@
 //
 // Fine values are broadcast straight from the tile (row pointer + pixel offset): no im2col, and strides, dilation or
 // three-channel stems are nothing special. Coarse values are packed to [pixel][c].
+//
+// Where both operands are bfloat16, or have no more bits, every cell is a word with the cell after it, every pixel with
+// the pixel after it in its line (nothing after the last), and the sum goes in steps of two pixels. Chains begin where
+// such a step does, paired or not: the bits are the same.
 #pragma once
 
-// A pixel: its cell in the tile of the tap at offset 0, and its number among the packed coarse values.
+// A pixel, or a pair beginning with it: its cell in the tile of the tap at offset 0, and its number among the packed
+// coarse values.
 struct Pixel {
     int cell, number;
 };
 
 // c += fine * coarse for one pixel. The pixel that begins a chain adds what c held to C first, as gather_step does.
-template <int MR, int NV, bool BEGINS>
+template <int MR, int NV, bool PAIRS, bool BEGINS>
 static INLINE void weight_step(const float* const (&x)[MR], index_t at, const float* coarse, vf (&c)[MR][NV], float* C,
                                index_t c_row) {
     vf y[NV];
     UNROLL for (int j = 0; j < NV; ++j) y[j] = load(coarse + j * LANES);
     UNROLL for (int i = 0; i < MR; ++i) {
-        const vf a = broadcast(x[i][at]);
+        const vf a = operand<PAIRS>(x[i] + at);
         UNROLL for (int j = 0; j < NV; ++j) {
             float* p = C + i * c_row + j * LANES;
             if (BEGINS) store(p, load(p) + c[i][j]);
-            c[i][j] = BEGINS ? a * y[j] : fma(a, y[j], c[i][j]);
+            c[i][j] = BEGINS ? multiply<PAIRS>(a, y[j]) : multiply_add<PAIRS>(a, y[j], c[i][j]);
         }
     }
 }
 
-// MR rows of the result, c_row floats apart, each with its own first cell. All pixels, or only those listed.
-template <int MR, int NV, bool LISTED>
-static void weight_kernel(index_t pixels, index_t chain, const float* __restrict tile, const int* __restrict row,
-                          index_t next_row, const Pixel* __restrict pixel, const float* __restrict coarse, float* __restrict C,
-                          index_t c_row) {
+// Which pixels a tap is summed over: all of a block in order, or those listed; pairs are always listed.
+enum Pixels { ALL_PIXELS, LISTED_PIXELS, LISTED_PAIRS, PIXELS };
+
+// MR rows of the result, c_row floats apart, each with its own first cell. Chains end before the steps `chain_end`.
+template <int MR, int NV, int PIXELS>
+static void weight_kernel(index_t steps, const int* __restrict chain_end, const float* __restrict tile,
+                          const int* __restrict row, index_t next_row, const Pixel* __restrict pixel,
+                          const float* __restrict coarse, float* __restrict C, index_t c_row) {
+    const bool PAIRS = PIXELS == LISTED_PAIRS;
     vf c[MR][NV];
     const float* x[MR];
     UNROLL for (int i = 0; i < MR; ++i) {
@@ -37,16 +46,18 @@ static void weight_kernel(index_t pixels, index_t chain, const float* __restrict
         UNROLL for (int j = 0; j < NV; ++j) c[i][j] = vf{};
         UNROLL for (int j = 0; j < NV * LANES; j += 16) __builtin_prefetch(C + i * c_row + j, 1);
     }
-    const auto values = [&](index_t k) { return coarse + (LISTED ? index_t(pixel[k].number) : k) * (NV * LANES); };
-    index_t k = 0, end = least(pixels, chain);
+    const auto values = [&](index_t k) {
+        return coarse + (PIXELS == ALL_PIXELS ? k : index_t(pixel[k].number)) * (NV * LANES);
+    };
+    index_t k = 0, end = *chain_end;
 #pragma GCC unroll 2
-    for (; k < end; ++k) weight_step<MR, NV, false>(x, pixel[k].cell, values(k), c, C, c_row);
-    while (k < pixels) {
-        end = least(pixels, k + chain);
-        weight_step<MR, NV, true>(x, pixel[k].cell, values(k), c, C, c_row);
+    for (; k < end; ++k) weight_step<MR, NV, PAIRS, false>(x, pixel[k].cell, values(k), c, C, c_row);
+    while (k < steps) {
+        end = *++chain_end;
+        weight_step<MR, NV, PAIRS, true>(x, pixel[k].cell, values(k), c, C, c_row);
         ++k;
 #pragma GCC unroll 2
-        for (; k < end; ++k) weight_step<MR, NV, false>(x, pixel[k].cell, values(k), c, C, c_row);
+        for (; k < end; ++k) weight_step<MR, NV, PAIRS, false>(x, pixel[k].cell, values(k), c, C, c_row);
     }
     UNROLL for (int i = 0; i < MR; ++i)
         UNROLL for (int j = 0; j < NV; ++j) {
@@ -55,12 +66,12 @@ static void weight_kernel(index_t pixels, index_t chain, const float* __restrict
         }
 }
 
-typedef void (*WeightKernel)(index_t, index_t, const float*, const int*, index_t, const Pixel*, const float*, float*,
+typedef void (*WeightKernel)(index_t, const int*, const float*, const int*, index_t, const Pixel*, const float*, float*,
                              index_t);
 
-template <bool LISTED> static WeightKernel weight_kernel_for(index_t rows, int vectors) {
+template <int PIXELS> static WeightKernel weight_kernel_for(index_t rows, int vectors) {
 #define KERNEL(MR, NV) \
-    if (rows == MR && vectors == NV) return weight_kernel<MR, NV, LISTED>;
+    if (rows == MR && vectors == NV) return weight_kernel<MR, NV, PIXELS>;
     KERNEL(1, 1) KERNEL(2, 1) KERNEL(3, 1) KERNEL(4, 1) KERNEL(5, 1) KERNEL(6, 1) KERNEL(7, 1) KERNEL(8, 1)
     KERNEL(1, 2) KERNEL(2, 2) KERNEL(3, 2) KERNEL(4, 2) KERNEL(5, 2) KERNEL(6, 2) KERNEL(7, 2) KERNEL(8, 2)
 #undef KERNEL
@@ -98,6 +109,23 @@ static bool pack_coarse(const Source& s, const Box& box, index_t channel, index_
     return finite;
 }
 
+// Pixels become words with the one after them in their line of `cells`: every one, or every second of a line.
+static void pair_pixels(index_t pixels, index_t cells, index_t panel, bool every, float* values, PairCheck* check) {
+    PairCheck seen = *check;
+    for (index_t j = 0; j < panel; j += LANES)
+        for (index_t begin = 0; begin < pixels; begin += cells) {
+            float* line = values + begin * panel + j;
+            vf next = load(line);
+            for (index_t c = 0; c < cells; ++c) {
+                const vf here = next;
+                next = c + 1 < cells ? load(line + (c + 1) * panel) : vf{};
+                seen.see((uf)here);
+                if (every || c % 2 == 0) store(line + c * panel, pair_of(here, next));
+            }
+        }
+    *check = seen;
+}
+
 struct WeightRun {
     const cg_problem& p;
     const WeightPlan& plan;
@@ -105,9 +133,11 @@ struct WeightRun {
     const Target target;
     index_t taps, panel;
     bool fine_in_place;  // float32 without padding is broadcast from where it lies
+    bool in_pairs;       // two pixels are one word of the tile and of the packed coarse values
     float* partial_sums = nullptr;
-    int coarse_broken = 0, padding_met = 0;
-    WeightKernel kernel[2][MOST_PANEL_ROWS + 1] = {};  // by whether pixels are listed, by rows
+    int fine_broken = 0, coarse_broken = 0, padding_met = 0;
+    int smallest_fine = LARGEST_EXPONENT, smallest_coarse = LARGEST_EXPONENT;
+    WeightKernel kernel[PIXELS][MOST_PANEL_ROWS + 1] = {};  // by rows
 };
 
 // Part `number` of a window cut into groups of taps.
@@ -203,21 +233,48 @@ static bool fine_is_tile(const cg_problem& p, const WeightPlan& plan) {
            (st[1] % 1024 != 0 || st[1] == 0) && (st[4] % 32 != 0 || st[4] == 0);
 }
 
-static index_t list_pixels(const Box& box, const Tile& t, Pixel* pixel) {
-    int count = 0;
+// The steps of a sum over pixels, line by line: single pixels or pairs, and where its chains end.
+struct PixelLister {
+    Pixel* at;
+    int* chain_end;
+    index_t chain;
+    bool in_pairs;
+    index_t in_chain = 0;
+    int steps = 0;
+
+    INLINE void line(index_t cell, index_t column, index_t number, index_t count) {
+        for (index_t c = 0; c < count; c += 2) {
+            const index_t together = least(2, count - c);
+            if (in_chain > 0 && in_chain + together > chain) {
+                *chain_end++ = steps;
+                in_chain = 0;
+            }
+            in_chain += together;
+            for (index_t i = 0; i < (in_pairs ? 1 : together); ++i)
+                at[steps++] = Pixel{int(cell + (c + i) * column), int(number + c + i)};
+        }
+    }
+    int end() {
+        *chain_end = steps;
+        return steps;
+    }
+};
+
+static int list_pixels(const Box& box, const Tile& t, PixelLister list) {
+    const index_t cells = box.end[3] - box.begin[3];
+    index_t number = 0;
     for (index_t n = 0; n < box.end[0] - box.begin[0]; ++n)
         for (index_t d = 0; d < box.end[1] - box.begin[1]; ++d)
-            for (index_t r = 0; r < box.end[2] - box.begin[2]; ++r)
-                for (index_t c = 0; c < box.end[3] - box.begin[3]; ++c, ++count)
-                    pixel[count] = Pixel{int(n * t.unit + d * t.plane + r * t.pitch + c * t.column), count};
-    return count;
+            for (index_t r = 0; r < box.end[2] - box.begin[2]; ++r, number += cells)
+                list.line(n * t.unit + d * t.plane + r * t.pitch, t.column, number, cells);
+    return list.end();
 }
 
 // For every tap the pixels from which it meets the source: pixel o reads source cell stride*o + offset.
-static index_t list_by_tap(const WeightRun& run, const Box& box, const Tile& t, const AxisTaps taps[3], Pixel* pixel,
-                           int* listed) {
-    index_t size[4], pixels = 1, tap = 0;
-    for (int a = 0; a < 4; ++a) pixels *= size[a] = box.end[a] - box.begin[a];
+static void list_by_tap(const WeightRun& run, const Box& box, const Tile& t, const AxisTaps taps[3], index_t pixels,
+                        Pixel* pixel, int* chain_end, int* listed) {
+    index_t size[4], tap = 0;
+    for (int a = 0; a < 4; ++a) size[a] = box.end[a] - box.begin[a];
     for (index_t z = 0; z < taps[0].count; ++z)
         for (index_t y = 0; y < taps[1].count; ++y)
             for (index_t x = 0; x < taps[2].count; ++x, ++tap) {
@@ -229,16 +286,14 @@ static index_t list_by_tap(const WeightRun& run, const Box& box, const Tile& t, 
                     from[a] = first >= 0 ? 0 : least(size[a + 1], ceil_div(-first, stride));
                     to[a] = run.p.fine[a] <= first ? 0 : least(size[a + 1], ceil_div(run.p.fine[a] - first, stride));
                 }
-                Pixel* to_list = pixel + tap * pixels;
+                PixelLister list{pixel + tap * pixels, chain_end + tap * pixels, run.plan.chain, run.in_pairs};
                 for (index_t n = 0; n < size[0]; ++n)
                     for (index_t d = from[0]; d < to[0]; ++d)
                         for (index_t r = from[1]; r < to[1]; ++r)
-                            for (index_t c = from[2]; c < to[2]; ++c)
-                                *to_list++ = Pixel{int(n * t.unit + d * t.plane + r * t.pitch + c * t.column),
-                                                   int(((n * size[1] + d) * size[2] + r) * size[3] + c)};
-                listed[tap] = int(to_list - (pixel + tap * pixels));
+                            list.line(n * t.unit + d * t.plane + r * t.pitch + from[2] * t.column, t.column,
+                                      ((n * size[1] + d) * size[2] + r) * size[3] + from[2], to[2] - from[2]);
+                listed[tap] = list.end();
             }
-    return pixels;
 }
 
 static void weight_task(WeightRun& run, index_t partial, index_t group, index_t tap_group_number, index_t channel_part,
@@ -256,7 +311,9 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
     Scratch take{scratch};
     float* tile = take.take<float>(plan.tile_channels * plan.tile_channel + 64);
     float* coarse = take.take<float>(plan.panel_block * run.panel * plan.block_pixels);
-    Pixel* pixel = (Pixel*)take.take<int>(2 * plan.block_pixels * (plan.by_tap ? plan.most_taps : 1));
+    const index_t lists = plan.by_tap ? plan.most_taps : 1;
+    Pixel* pixel = (Pixel*)take.take<int>(2 * plan.block_pixels * lists);
+    int* chain_end = take.take<int>(plan.block_pixels * lists);
     int* listed = take.take<int>(plan.most_taps);
     int* row = take.take<int>(plan.tile_channels * plan.most_taps);
 
@@ -275,8 +332,10 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
         zero(sums + i * sums_panel, (last_channel - first_channel) * count * run.panel);
 
     FillReport report;
+    PairCheck fine_pairs, coarse_pairs;
     bool coarse_finite = true;
     const index_t blocks = plan.blocks.total;
+    index_t listed_size[4] = {};
     for (index_t b = blocks * partial / plan.partials; b < blocks * (partial + 1) / plan.partials; ++b) {
         Box box;
         block_box(plan.blocks, b, &box);
@@ -291,14 +350,27 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
             t.pitch = p.stride[1] * fs[3];
             t.column = p.stride[2] * fs[4];
         }
-        const index_t pixels = plan.by_tap ? list_by_tap(run, box, t, taps, pixel, listed)
-                                           : list_pixels(box, t, pixel);
+        index_t pixels = 1;
+        bool like_before = !plan.by_tap;
+        for (int a = 0; a < 4; ++a) {
+            const index_t size = box.end[a] - box.begin[a];
+            pixels *= size;
+            like_before &= size == listed_size[a];
+            listed_size[a] = size;
+        }
+        if (plan.by_tap) list_by_tap(run, box, t, taps, pixels, pixel, chain_end, listed);
+        else if (!like_before) listed[0] = list_pixels(box, t, PixelLister{pixel, chain_end, plan.chain, run.in_pairs});
+        const int reading = run.in_pairs ? LISTED_PAIRS : plan.by_tap ? LISTED_PIXELS : ALL_PIXELS;
         const bool one_tile = last_channel - first_channel <= plan.tile_channels;
         for (index_t panel = first_panel; panel < last_panel; panel += plan.panel_block) {
             const index_t panel_end = least(last_panel, panel + plan.panel_block);
             coarse_finite &= pack_coarse(run.coarse, box, group * p.coarse_channels + panel * run.panel,
                                          least(p.coarse_channels, panel_end * run.panel) - panel * run.panel,
                                          run.panel, pixels, coarse);
+            if (run.in_pairs)
+                for (index_t q = 0; q < panel_end - panel; ++q)
+                    pair_pixels(pixels, box.end[3] - box.begin[3], run.panel, plan.by_tap, coarse + q * run.panel * pixels,
+                                &coarse_pairs);
             for (index_t f = first_channel; f < last_channel; f += plan.tile_channels) {
                 const index_t channels = least(plan.tile_channels, last_channel - f);
                 const float* cells = tile;
@@ -313,9 +385,14 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
                                 row[tap++] = int(z * p.dilation[0] * fs[2] + y * p.dilation[1] * fs[3] +
                                                  x * p.dilation[2] * fs[4]);
                 } else {
-                    if (panel == first_panel || !one_tile)
-                        fill_tile(run.fine, p.fine, t, box, group * p.fine_channels + f, channels, &taps[0], tile,
-                                  &report);
+                    if (panel == first_panel || !one_tile) {
+                        fill_tile(run.fine, p.fine, t, box, group * p.fine_channels + f, channels,
+                                  run.in_pairs ? nullptr : &taps[0], tile, &report);
+                        if (run.in_pairs) {
+                            tile[channels * t.channel] = 0;
+                            pair_up(tile, tile + 1, channels * t.channel, tile, &fine_pairs);
+                        }
+                    }
                     tap_offsets(t, taps, row);
                 }
                 for (index_t c = 1; c < channels; ++c)
@@ -327,9 +404,8 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
                     for (index_t r = 0; r < rows; r += plan.panel_rows)
                         for (index_t s = 0; s < sets; ++s) {
                             const index_t height = least(plan.panel_rows, rows - r), first = r * next_row + s;
-                            run.kernel[plan.by_tap][height](
-                                plan.by_tap ? listed[s] : pixels, plan.chain, cells, row + first, next_row,
-                                pixel + s * pixels, coarse + (q - panel) * run.panel * pixels,
+                            run.kernel[reading][height](
+                                listed[s], chain_end + s * pixels, cells, row + first, next_row, pixel + s * pixels, coarse + (q - panel) * run.panel * pixels,
                                 sums + (q - first_panel) * sums_panel + ((f - first_channel) * count + first) * run.panel,
                                 next_row * run.panel);
                         }
@@ -337,6 +413,9 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
         }
     }
     if (report.padded) raise_flag(&run.padding_met);
+    if (!report.finite) raise_flag(&run.fine_broken);
+    fine_pairs.merge_into(&run.smallest_fine);
+    coarse_pairs.merge_into(&run.smallest_coarse);
     if (!coarse_finite) raise_flag(&run.coarse_broken);
     if (plan.partials == 1)
         for (index_t q = first_panel; q < last_panel; ++q)
@@ -365,15 +444,16 @@ static void add_partials(WeightRun& run, index_t group, index_t panel, index_t p
     }
 }
 
-static int run_weight(const cg_problem& p, int threads) {
+static int run_weight(const cg_problem& p, int threads, bool in_pairs) {
     WeightPlan plan;
     plan_weight(p, LANES, threads, &plan);
     WeightRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight),
                   p.window[0] * p.window[1] * p.window[2], index_t(plan.panel_vectors) * LANES,
-                  fine_is_tile(p, plan)};
+                  fine_is_tile(p, plan), in_pairs};
     for (int rows = 1; rows <= MOST_PANEL_ROWS; ++rows) {
-        run.kernel[0][rows] = weight_kernel_for<false>(rows, plan.panel_vectors);
-        run.kernel[1][rows] = weight_kernel_for<true>(rows, plan.panel_vectors);
+        run.kernel[ALL_PIXELS][rows] = weight_kernel_for<ALL_PIXELS>(rows, plan.panel_vectors);
+        run.kernel[LISTED_PIXELS][rows] = weight_kernel_for<LISTED_PIXELS>(rows, plan.panel_vectors);
+        if (HAS_PAIRS) run.kernel[LISTED_PAIRS][rows] = weight_kernel_for<LISTED_PAIRS>(rows, plan.panel_vectors);
     }
     if (plan.partials > 1) {
         run.partial_sums = (float*)shared_scratch(plan.shared_bytes);
@@ -398,5 +478,8 @@ static int run_weight(const cg_problem& p, int threads) {
         status = in_parallel(threads, p.groups * plan.panels * parts, 0, add);
     }
     if (status != CG_OK) return status;
-    return is_raised(&run.coarse_broken) && is_raised(&run.padding_met) ? int(STATUS_REDO_PLAIN) : int(CG_OK);
+    if (is_raised(&run.coarse_broken) && is_raised(&run.padding_met)) return STATUS_REDO_PLAIN;
+    // The cell after the last of a line is multiplied with nothing: that must not be inf times zero.
+    const bool exact = !is_raised(&run.fine_broken) && pairs_are_exact(run.smallest_fine, run.smallest_coarse);
+    return in_pairs && !exact ? int(STATUS_REDO_UNPAIRED) : int(CG_OK);
 }

@@ -424,6 +424,8 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     // Up to three rows are not cut: that would cost a sixth of the time. A small reduction of few rows is mostly copying
     // and can afford short chains.
     pass->chain = g.rows <= 3 ? index_t(MOST_TAPS) : g.rows <= 8 && g.depth * pass->most_taps <= CHAIN ? SHORT_CHAIN : CHAIN;
+    pass->paired = pass->depth_block > 1 && 2 * pass->most_taps <= pass->chain;
+    if (pass->paired) pass->depth_block = round_up(pass->depth_block, 2);
 
     if (path == PATH_DEPTHWISE_ROWS) {
         // One channel at a time; tasks take as many as make them worth handing out.
@@ -534,7 +536,8 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
 
 // Whole channels, so that leaving out taps that would multiply padding does not move the cuts.
 index_t chain_channels(const GatherPass& pass, index_t taps) {
-    return even_part(pass.depth_block, most(1, pass.chain / taps), 1);
+    const index_t limit = most(1, pass.chain / taps);
+    return pass.paired ? even_part(pass.depth_block, limit / 2 * 2, 2) : even_part(pass.depth_block, limit, 1);
 }
 
 // A direct panel runs over the padding columns between tile rows, and what it loads is not aligned; packing costs about
@@ -673,7 +676,8 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     plan->panel_block = clamp(65536 / most(1, plan->block_pixels * panel), 1, plan->panels_per_task);
     plan->task_bytes = floats(plan->tile_channels * plan->tile_channel + 64) +
                        floats(plan->panel_block * panel * plan->block_pixels) +
-                       floats(2 * plan->block_pixels * (plan->by_tap ? plan->most_taps : 1)) + floats(plan->most_taps) +
+                       floats(2 * plan->block_pixels * (plan->by_tap ? plan->most_taps : 1)) +
+                       floats(plan->block_pixels * (plan->by_tap ? plan->most_taps : 1)) + floats(plan->most_taps) +
                        floats(plan->tile_channels * plan->most_taps) +
                        (plan->partials > 1 ? 0 : floats(plan->channels_per_task * plan->most_taps *
                                                         plan->panels_per_task * panel)) +
