@@ -64,7 +64,7 @@ static int run_plain(const cg_problem& p, int contraction, int threads) {
 }
 
 static int run(const cg_problem& p, int contraction, int path, int threads) {
-    if (contraction == BIAS) return run_bias(p, threads);
+    if (contraction == BIAS) return bias_beside_weights(p) ? int(CG_OK) : run_bias(p, threads);
     int status = STATUS_REDO_PLAIN;
     if (path != PATH_PLAIN) {
         if (path == PATH_DEPTHWISE_CHANNELS)

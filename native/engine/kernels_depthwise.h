@@ -219,14 +219,31 @@ static void turn_window(const Correlation& c, const float* w, float* to) {
                 *to++ = w[(z * rows + (y_falls ? rows - 1 - y : y)) * columns + (x_falls ? columns - 1 - x : x)];
 }
 
+// Planes that will be read and written next, asked for in so many steps.
+struct PlanesAhead {
+    Ahead source, result;
+    index_t source_pace = 0, result_pace = 0;
+
+    PlanesAhead() = default;
+    PlanesAhead(const Ahead& read, const Ahead& written, index_t steps)
+        : source(read), result(written), source_pace(ceil_div(read.cache_lines(), most(1, steps))),
+          result_pace(ceil_div(written.cache_lines(), most(1, steps))) {}
+    INLINE void go_on() {
+        source.go_on<READS>(source_pace);
+        result.go_on<WRITES>(result_pace);
+    }
+};
+
 static void correlate_plane(const Correlation& c, const float* w, const float* tile, index_t pitch, index_t lines,
-                            index_t width, float* out, index_t out_row, bool add) {
+                            index_t width, float* out, index_t out_row, bool add, PlanesAhead* ahead) {
     Window window = c.window;
     window.w = w;
     const index_t banded = c.banded ? lines / BAND * BAND : 0;
     const Band band = band_for(window);
-    for (index_t y = 0; y < banded; y += BAND)
+    for (index_t y = 0; y < banded; y += BAND) {
+        ahead->go_on();
         band(window, tile + c.first + y * pitch, pitch, width, out + y * out_row, out_row, add);
+    }
 }
 
 // Lines below the last band, or all of them: the taps in their own order.
@@ -292,6 +309,10 @@ static void depthwise_task(GatherRun& run, index_t channel_begin, index_t channe
             }
             fill_tile(run.source, g.source_extent, t, box, channel, 1,
                       pass.classes.per[0] == 1 ? &correlation[0].axis[0] : nullptr, tile, &report);
+            PlanesAhead ahead;
+            if (channel + 1 < channel_end)
+                ahead = PlanesAhead(source_ahead(g, pass, box, t, channel + 1, 1), result_ahead(g, pass, box, channel + 1, 1),
+                                    classes * units * (lines / BAND));
             for (int c = 0; c < classes; ++c) {
                 const Correlation& one = correlation[c];
                 float* out = sums + c * c_class;
@@ -307,7 +328,7 @@ static void depthwise_task(GatherRun& run, index_t channel_begin, index_t channe
                         to = (float*)g.target->data + (box.begin[0] + u / depths) * st[0] + channel * st[1] +
                              (pass.classes.axis[0][0].residue + (box.begin[1] + u % depths) * g.out_step[0]) * st[2] +
                              (pass.classes.axis[1][0].residue + box.begin[2] * g.out_step[1]) * st[3] + box.begin[3];
-                    correlate_plane(one, turned, from, t.pitch, lines, width, to, out_row, kb > 0);
+                    correlate_plane(one, turned, from, t.pitch, lines, width, to, out_row, kb > 0, &ahead);
                     correlate_lines(one, weights, from, t.pitch, one.banded ? lines / BAND * BAND : 0, lines, width, to,
                                     out_row, kb > 0);
                 }
@@ -352,9 +373,9 @@ static int run_depthwise_pass(const Gather& g, const GatherPass& pass, int threa
 
 // sums[t] += sum over lines of y * x[at[t]]: TAPS running sums share each y. The last vector of a line of `cells`
 // (at least eight) overlaps the one before; what that one has counted is masked.
-template <int TAPS>
-static void dot_taps(index_t lines, index_t cells, const float* y, index_t y_pitch, const float* x, index_t x_pitch,
-                     const int* at, float* sums) {
+template <int TAPS, int KIND>
+static INLINE void dot_taps(index_t lines, index_t cells, const Loader<KIND>& coarse, index_t y, index_t y_pitch,
+                            const float* x, index_t x_pitch, const int* at, float* sums) {
     v8 acc[TAPS];
     UNROLL for (int t = 0; t < TAPS; ++t) acc[t] = v8{};
     u8 fresh;
@@ -362,29 +383,45 @@ static void dot_taps(index_t lines, index_t cells, const float* y, index_t y_pit
     const index_t whole = cells / 8 * 8;
     for (index_t r = 0; r < lines; ++r, y += y_pitch, x += x_pitch) {
         for (index_t v = 0; v < whole; v += 8) {
-            const v8 a = load8(y + v);
+            const v8 a = coarse.eight(y + v);
             UNROLL for (int t = 0; t < TAPS; ++t) acc[t] = fma8(a, load8(x + v + at[t]), acc[t]);
         }
         if (whole < cells) {
-            const v8 a = (v8)((u8)load8(y + cells - 8) & fresh);
+            const v8 a = (v8)((u8)coarse.eight(y + cells - 8) & fresh);
             UNROLL for (int t = 0; t < TAPS; ++t) acc[t] = fma8(a, load8(x + cells - 8 + at[t]), acc[t]);
         }
     }
     UNROLL for (int t = 0; t < TAPS; ++t) store8(sums + 8 * t, load8(sums + 8 * t) + acc[t]);
 }
 
-static void dot_some(index_t taps, index_t lines, index_t cells, const float* y, index_t y_pitch, const float* x,
-                     index_t x_pitch, const int* at, float* sums) {
+template <int KIND>
+static void dot_some(const void* data, index_t taps, index_t lines, index_t cells, index_t y, index_t y_pitch,
+                     const float* x, index_t x_pitch, const int* at, float* sums) {
+    const Loader<KIND> coarse{(const char*)data, nullptr, 0, 0};
     switch (taps) {
 #define CASE(N) \
-    case N: return dot_taps<N>(lines, cells, y, y_pitch, x, x_pitch, at, sums);
+    case N: return dot_taps<N, KIND>(lines, cells, coarse, y, y_pitch, x, x_pitch, at, sums);
     CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
 #undef CASE
     default: return;
     }
 }
 
-enum { WIDE_ROWS = 3, WIDE_COLUMNS = 32 };
+// Coarse lines can be converted while they are multiplied, eight values for all taps at once; not where that takes long.
+typedef void (*DotSome)(const void*, index_t, index_t, index_t, index_t, index_t, const float*, index_t, const int*,
+                        float*);
+static DotSome dot_some_of(int kind) {
+    switch (kind) {
+    case LOAD_F32: return dot_some<LOAD_F32>;
+    case LOAD_F16: return dot_some<LOAD_F16>;
+    case LOAD_BF16: return dot_some<LOAD_BF16>;
+    case LOAD_HF32_11: return dot_some<LOAD_HF32_11>;
+    case LOAD_HF32_10: return dot_some<LOAD_HF32_10>;
+    default: return nullptr;
+    }
+}
+
+enum { DOT_LINES = 8, WIDE_ROWS = 3, WIDE_COLUMNS = 32 };
 
 // Wide windows: vectors along the window's columns. Rows [begin, end) of x meet window rows first .. first + 2:
 //   sums[i][k] += sum_q x[r][q + k] * y[r - first - i][q]
@@ -423,6 +460,8 @@ struct DepthwiseWeightRun {
     const DepthwiseWeightPlan& plan;
     const Source fine, coarse;
     const Target target;
+    const BiasRun* bias;  // sums of the coarse planes, while they are at hand
+    bool far;             // planes are worth asking for ahead
     float* partial_sums = nullptr;
     int broken = 0;
 };
@@ -454,6 +493,7 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
     const index_t sum_rows = taps[1].count + WIDE_ROWS;
     zero(sums, plan.wide ? taps[0].count * sum_rows * sums_row : count * 8);
     bool finite = true;
+    BiasSum bias_sum;
     FillReport report;
     const index_t* cs = run.coarse.tensor->stride;
     const index_t blocks = plan.blocks.total;
@@ -471,25 +511,44 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
         const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
         const index_t width = ceil_div(cells, 8) * 8, depths = box.end[1] - box.begin[1];
         const index_t units = (box.end[0] - box.begin[0]) * depths;
+        Ahead fine_ahead, coarse_ahead;  // the planes of the next block, where blocks are whole planes
+        if (run.far && box.end[0] < p.batch) {
+            const index_t none[3] = {0, 0, 0}, images = least(box.end[0] + plan.blocks.per[0], p.batch);
+            fine_ahead.start(*run.fine.tensor, box.end[0], images, channel, 1, none, p.fine);
+            coarse_ahead.start(*run.coarse.tensor, box.end[0], images, channel, 1, none, p.coarse);
+        }
+        const index_t calls = units * ceil_div(lines, DOT_LINES);
+        const index_t fine_pace = ceil_div(fine_ahead.cache_lines(), calls);
+        const index_t coarse_pace = ceil_div(coarse_ahead.cache_lines(), calls);
         // Coarse lines where they lie, or copied, zero beyond the last cell and for WIDE_ROWS lines around.
-        const bool in_place = !plan.wide && run.coarse.kind == LOAD_F32 && cs[4] == 1 && cells >= 8;
+        const DotSome as_stored = dot_some_of(run.coarse.kind);
+        const bool in_place = !plan.wide && as_stored != nullptr && cs[4] == 1 && cells >= 8;
         for (index_t u = 0; u < units; ++u) {
             const index_t n = box.begin[0] + u / depths, d = box.begin[1] + u % depths;
             const index_t at = n * cs[0] + channel * cs[1] + d * cs[2] + box.begin[2] * cs[3] + box.begin[3] * cs[4];
             const float* y = coarse + WIDE_ROWS * width;
-            if (in_place) {
-                y = (const float*)run.coarse.tensor->data + at;
-            } else {
+            if (run.bias != nullptr) bias_sum.add_line(*run.bias, channel, n * p.coarse[0] + d);
+            if (!in_place) {
                 if (cells < 8 || plan.wide) zero(coarse, (lines + 2 * WIDE_ROWS) * width);
                 finite &= run.coarse.rows(run.coarse, at, lines, cs[3], cells, cs[4], coarse + WIDE_ROWS * width, width);
             }
             const float* x = tile + u / depths * t.unit + u % depths * t.plane;
             if (!plan.wide) {
                 const index_t parts = ceil_div(count, 10);
-                for (index_t i = 0; i < parts; ++i) {
-                    const index_t first = count * i / parts, last = count * (i + 1) / parts;
-                    dot_some(last - first, lines, most(8, cells), y, in_place ? cs[3] : width, x, t.pitch,
-                             offsets + first, sums + first * 8);
+                // A few lines at a time, and a few cache lines of the planes to come.
+                for (index_t line = 0; line < lines; line += DOT_LINES) {
+                    const index_t few = least(DOT_LINES, lines - line);
+                    fine_ahead.go_on<READS>(fine_pace);
+                    coarse_ahead.go_on<READS>(coarse_pace);
+                    for (index_t i = 0; i < parts; ++i) {
+                        const index_t first = count * i / parts, last = count * (i + 1) / parts;
+                        if (in_place)
+                            as_stored(run.coarse.tensor->data, last - first, few, cells, at + line * cs[3], cs[3],
+                                      x + line * t.pitch, t.pitch, offsets + first, sums + first * 8);
+                        else
+                            dot_some<LOAD_F32>(y, last - first, few, most(8, cells), line * width, width,
+                                               x + line * t.pitch, t.pitch, offsets + first, sums + first * 8);
+                    }
                 }
                 continue;
             }
@@ -527,15 +586,29 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
             finite &= window[i] - window[i] == 0;
         }
     }
+    if (run.bias != nullptr) run.bias->store(channel, bias_sum.total);
     // Zero lanes stand for nothing only next to finite numbers.
     if (!finite || !report.finite) raise_flag(&run.broken);
+}
+
+// Whether tasks that sum weights see every coarse plane of a channel once, in order: they sum the bias as well then.
+static bool bias_beside_weights(const cg_problem& p) {
+    if (p.to_weight.data == nullptr || p.bias.data == nullptr || p.bias_source != 0 || p.batch == 0) return false;
+    for (int a = 0; a < 3; ++a)
+        if (p.fine[a] == 0 || p.coarse[a] == 0 || p.window[a] == 0) return false;
+    if (!is_depthwise(p) || choose_path(p, TO_WEIGHT) != PATH_DEPTHWISE_ROWS) return false;
+    DepthwiseWeightPlan plan;
+    plan_depthwise_weight(p, &plan);
+    return plan.partials == 1 && plan.group_count == 1 && plan.blocks.total == plan.blocks.count[0] && plan_bias(p).joined;
 }
 
 static int run_depthwise_weight(const cg_problem& p, int threads) {
     DepthwiseWeightPlan plan;
     plan_depthwise_weight(p, &plan);
-    DepthwiseWeightRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand),
-                           make_target(p.to_weight)};
+    const BiasRun bias(p);
+    DepthwiseWeightRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight),
+                           bias_beside_weights(p) ? &bias : nullptr,
+                           plan.blocks.total == plan.blocks.count[0] && is_far(p.fine_operand, p.batch * p.groups, p.fine)};
     const index_t windows = p.groups * plan.group_count;
     if (plan.partials > 1) {
         run.partial_sums = (float*)shared_scratch(plan.shared_bytes);

@@ -100,17 +100,17 @@ struct Ahead {
     }
 };
 
-// Whether so many channels of so many cells are more than the near caches hold; what these have need not be asked for.
-static bool is_far(const cg_tensor& t, const Gather& g, index_t channels, const index_t cells[3]) {
+// Whether so many planes of so many cells are more than the near caches hold; what these have need not be asked for.
+static bool is_far(const cg_tensor& t, index_t planes, const index_t cells[3]) {
     const double plane = double(cells[0]) * double(cells[1]) * double(cells[2]);
-    return plane * double(g.batch) * double(g.groups * channels) * double(bytes_per_element(t.dtype)) > (8 << 20);
+    return plane * double(planes) * double(bytes_per_element(t.dtype)) > (8 << 20);
 }
 
 // The source cells of a block; one depth stands for all that a window reaches.
 static Ahead source_ahead(const Gather& g, const GatherPass& pass, const Box& box, const Tile& t, index_t channel,
                           index_t channels) {
     Ahead ahead;
-    if (g.source_extent[0] == 0 || !is_far(*g.source, g, g.depth, g.source_extent)) return ahead;
+    if (g.source_extent[0] == 0 || !is_far(*g.source, g.batch * g.groups * g.depth, g.source_extent)) return ahead;
     index_t low[3], high[3];
     for (int a = 0; a < 3; ++a) {  // far beyond any memory, where the products below would overflow
         const index_t step = g.source_step[a], first = t.axis[a].low, extent = g.source_extent[a];
@@ -127,7 +127,7 @@ static Ahead source_ahead(const Gather& g, const GatherPass& pass, const Box& bo
 // The result of a block.
 static Ahead result_ahead(const Gather& g, const GatherPass& pass, const Box& box, index_t channel, index_t channels) {
     Ahead ahead;
-    if (!is_far(*g.target, g, g.rows, g.out)) return ahead;
+    if (!is_far(*g.target, g.batch * g.groups * g.rows, g.out)) return ahead;
     index_t low[3], high[3];
     for (int a = 0; a < 3; ++a) {
         if (pass.classes.per[a] != g.out_step[a]) return ahead;

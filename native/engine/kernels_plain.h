@@ -278,15 +278,53 @@ static BiasPlan plan_bias(const cg_problem& p) {
     return b;
 }
 
+struct BiasRun {
+    const cg_problem& p;
+    const BiasPlan plan;
+    const cg_tensor stored;
+    const Source source;
+
+    explicit BiasRun(const cg_problem& problem)
+        : p(problem), plan(plan_bias(problem)), stored(as_stored(problem)), source(make_source(stored)) {}
+    BiasRun(const BiasRun&) = delete;  // the source points to the tensor beside it
+    static cg_tensor as_stored(const cg_problem& p) {
+        cg_tensor t = p.bias_source == 0 ? p.coarse_operand : p.fine_operand;
+        t.cast = t.dtype;
+        return t;
+    }
+    index_t line_at(index_t channel, index_t line) const {
+        const index_t *st = stored.stride, *extent = plan.extent;
+        const index_t row = plan.joined ? 0 : line % extent[1], rest = plan.joined ? line : line / extent[1];
+        return rest / extent[0] * st[0] + channel * st[1] + rest % extent[0] * st[2] + row * st[3];
+    }
+    index_t first_line(index_t part) const { return plan.lines * part / plan.parts; }
+    // Rounded once to the cast; a float32 accumulator would round earlier.
+    void store(index_t channel, double total) const {
+        store_from_double(p.bias.data, channel * p.bias.stride[1], p.bias.dtype, round_to(p.bias.cast, total));
+    }
+};
+
+// The bias of a channel whose lines come one by one, in order: the same sum as below.
+struct BiasSum {
+    double total = 0, of_part = 0;
+    index_t part = 0;
+
+    INLINE void add_line(const BiasRun& run, index_t channel, index_t line) {
+        of_part += line_sum_any(run.source, run.line_at(channel, line), run.plan.length, run.stored.stride[4]);
+        if (line + 1 < run.first_line(part + 1)) return;
+        total = part == 0 ? of_part : total + of_part;
+        of_part = 0;
+        ++part;
+    }
+};
+
 static int run_bias(const cg_problem& p, int threads) {
-    cg_tensor stored = p.bias_source == 0 ? p.coarse_operand : p.fine_operand;
-    stored.cast = stored.dtype;
-    const Source s = make_source(stored);
-    const index_t* st = stored.stride;
-    const BiasPlan plan = plan_bias(p);
-    const index_t *extent = plan.extent, block = plan.block, channels = plan.channels, length = plan.length;
-    const index_t parts = plan.parts, range = plan.range, blocks = plan.blocks, all_lines = plan.lines;
-    const bool across = plan.across, joined = plan.joined;
+    const BiasRun run(p);
+    const BiasPlan& plan = run.plan;
+    const Source& s = run.source;
+    const index_t* st = run.stored.stride;
+    const index_t block = plan.block, channels = plan.channels, length = plan.length;
+    const index_t parts = plan.parts, range = plan.range, blocks = plan.blocks;
     double* partial = (double*)shared_scratch(plan.shared_bytes);
     if (partial == nullptr) return CG_OUT_OF_MEMORY;
     for (index_t first = 0; first < blocks; first += range) {
@@ -297,10 +335,9 @@ static int run_bias(const cg_problem& p, int threads) {
             double* out = partial + (part * range + task % now) * block;
             for (index_t c = 0; c < have; ++c) out[c] = 0;
             float* values = (float*)scratch;
-            for (index_t i = all_lines * part / parts; i < all_lines * (part + 1) / parts; ++i) {
-                const index_t row = joined ? 0 : i % extent[1], rest = joined ? i : i / extent[1];
-                const index_t at = rest / extent[0] * st[0] + c0 * st[1] + rest % extent[0] * st[2] + row * st[3];
-                if (!across) {
+            for (index_t i = run.first_line(part); i < run.first_line(part + 1); ++i) {
+                const index_t at = run.line_at(c0, i);
+                if (!plan.across) {
                     out[0] += line_sum_any(s, at, length, st[4]);
                     continue;
                 }
@@ -317,9 +354,7 @@ static int run_bias(const cg_problem& p, int threads) {
         for (index_t i = 0; i < now * block && first * block + i < channels; ++i) {
             double total = partial[i];
             for (index_t part = 1; part < parts; ++part) total += partial[part * range * block + i];
-            // Rounded once to the cast; a float32 accumulator would round earlier.
-            store_from_double(p.bias.data, (first * block + i) * p.bias.stride[1], p.bias.dtype,
-                              round_to(p.bias.cast, total));
+            run.store(first * block + i, total);
         }
     }
     return CG_OK;

@@ -423,7 +423,8 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     pass->depth_block = ceil_div(g.depth, ceil_div(g.depth, depth));
     // Up to three rows are not cut: that would cost a sixth of the time. A small reduction of few rows is mostly copying
     // and can afford short chains.
-    pass->chain = g.rows <= 3 ? index_t(MOST_TAPS) : g.rows <= 8 && g.depth * pass->most_taps <= CHAIN ? SHORT_CHAIN : CHAIN;
+    const bool brief = g.rows <= 8 && g.depth * pass->most_taps <= CHAIN;
+    pass->chain = g.rows <= 3 ? index_t(MOST_TAPS) : index_t(brief ? SHORT_CHAIN : CHAIN);
     pass->paired = pass->depth_block > 1 && 2 * pass->most_taps <= pass->chain;
     if (pass->paired) pass->depth_block = round_up(pass->depth_block, 2);
 
@@ -728,7 +729,7 @@ void plan_depthwise_weight(const cg_problem& p, DepthwiseWeightPlan* plan) {
     }
     plan->wide = p.window[2] >= 9 && p.dilation[1] == 1 && p.dilation[2] == 1 && p.stride[1] == 1 && p.stride[2] == 1;
     const index_t extent[4] = {p.batch, p.coarse[0], p.coarse[1], p.coarse[2]};
-    plan->blocks = make_blocks(extent, 2048, 16);
+    plan->blocks = make_blocks(extent, 4096, 16);
     Spread spread[3];
     cut_window(set, p.stride, plan->blocks, TILE_FLOATS, 16384, plan->tap_groups, spread);
     plan->group_count = plan->tap_groups[0] * plan->tap_groups[1] * plan->tap_groups[2];
