@@ -163,7 +163,9 @@ struct WeightPlan {
     index_t partials;
     index_t chain;                               // pixels, at most, that one chain of multiply-adds sums
     index_t span[3], slots[3];
-    index_t tile_channel, tile_channels, block_pixels;
+    index_t tile_channel, tile_channels, tile_cell, tile_floats;  // tile_cell: floats of a cell with its channels inside
+    index_t block_pixels;
+    bool channels_inside;                        // the channels of a cell lie side by side in the tile too
     bool by_tap;                                 // rows go tap by tap, each with the pixels that meet no padding
     index_t panels, panel_block;                 // coarse panels of a group; panels packed at a time
     index_t channel_split, panel_split;          // task grid over fine channels and coarse panels

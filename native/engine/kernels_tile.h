@@ -27,7 +27,8 @@ static INLINE void raise_flag(int* flag) { __atomic_store_n(flag, 1, __ATOMIC_RE
 static INLINE bool is_raised(const int* flag) { return __atomic_load_n(flag, __ATOMIC_RELAXED) != 0; }
 
 // Layout of one channel: [batch][depth slot][depth][row slot][column slot][row][column], or, with `images` side by
-// side, [depth slot][depth][row slot][column slot][row][column][batch].
+// side, [depth slot][depth][row slot][column slot][row][column][batch]. With all channels of a cell side by side the
+// tile is [batch][depth slot][depth][row slot][column slot][row][column][channel].
 struct Tile {
     TileAxis axis[3];
     index_t cells[3], slots[3];
@@ -39,21 +40,22 @@ struct Tile {
 
 // `shared` columns of padding are the last of a row and the first of the next.
 static void shape_tile(const Box& box, const index_t span[3], const index_t slots[3], bool side_by_side, Tile* t,
-                       index_t shared = 0) {
+                       index_t shared = 0, index_t channels_inside = 0) {
     const index_t batch = box.end[0] - box.begin[0];
-    t->images = t->column = side_by_side ? batch : 1;
+    t->images = side_by_side ? batch : 1;
+    t->column = channels_inside > 0 ? channels_inside : t->images;
     for (int a = 0; a < 3; ++a) {
         t->cells[a] = box.end[a + 1] - box.begin[a + 1] + span[a];
         t->slots[a] = slots[a];
     }
     t->shared = shared;
-    t->pitch = t->cells[2] * t->images - shared;
+    t->pitch = t->cells[2] * t->column - shared;
     t->column_slot = t->cells[1] * t->pitch;
     t->row_slot = t->slots[2] * t->column_slot;
     t->plane = t->slots[1] * t->row_slot;
     t->depth_slot = t->cells[0] * t->plane;
     t->unit = t->slots[0] * t->depth_slot;
-    t->channel = side_by_side ? t->unit : batch * t->unit;
+    t->channel = channels_inside > 0 ? 1 : side_by_side ? t->unit : batch * t->unit;
 }
 
 // Where tap number `tap` of an axis finds the source of output cell 0 of the block.
@@ -71,7 +73,7 @@ static index_t tap_offsets(const Tile& t, const AxisTaps taps[3], int* to) {
                 to[n++] = int(tap_slot(t.axis[0], z) * t.depth_slot + tap_cell(t.axis[0], taps[0], z) * t.plane +
                               tap_slot(t.axis[1], y) * t.row_slot + tap_slot(t.axis[2], x) * t.column_slot +
                               tap_cell(t.axis[1], taps[1], y) * t.pitch +
-                              tap_cell(t.axis[2], taps[2], x) * t.images);
+                              tap_cell(t.axis[2], taps[2], x) * t.column);
     return n;
 }
 
@@ -162,7 +164,7 @@ static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, c
                       index_t channels, const AxisTaps* depth_taps, float* to, FillReport* report,
                       float* rows_apart = nullptr, bool bordered = false) {
     const index_t* stride = s.tensor->stride;
-    const bool side_by_side = rows_apart != nullptr && t.images > 1;
+    const bool side_by_side = rows_apart != nullptr && t.images > 1, channels_inside = t.channel == 1 && t.column > 1;
     const bool across = channels_touch(*s.tensor);  // transpose while copying
     const index_t column = t.axis[2].scale * stride[4], row = t.axis[1].scale * stride[3];
     const bool in_pairs = t.axis[2].scale == 2 && t.slots[2] == 2 && stride[4] == 1 && !side_by_side;
@@ -197,14 +199,18 @@ static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, c
                                        (y.source + y.begin * t.axis[1].scale) * stride[3] +
                                        (x.source + x.begin * t.axis[2].scale) * stride[4];
                     if (padded && !bordered)
-                        for (index_t c = 0; c < channels; ++c) {
+                        for (index_t c = 0; c < (channels_inside ? 1 : channels); ++c) {
                             float* one = plane + c * t.channel;
-                            zero_border(one, t.cells[1], t.pitch, y, Range{x.begin * t.images, x.end * t.images, 0});
+                            zero_border(one, t.cells[1], t.pitch, y, Range{x.begin * t.column, x.end * t.column, 0});
                             zero(one + t.cells[1] * t.pitch, t.shared);
                         }
                     if (rows == 0 || columns == 0) continue;
-                    float* first = plane + y.begin * t.pitch + x.begin * t.images;
-                    if (side_by_side && across) {
+                    float* first = plane + y.begin * t.pitch + x.begin * t.column;
+                    if (channels_inside) {
+                        for (index_t r = 0; r < rows; ++r)
+                            report->finite &=
+                                s.rows(s, at + r * row, columns, column, channels, 1, first + r * t.pitch, t.column);
+                    } else if (side_by_side && across) {
                         for (index_t r = 0; r < rows; ++r)
                             for (index_t i = 0; i < columns; ++i)
                                 report->finite &=

@@ -309,7 +309,7 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
     const index_t last_panel = least(plan.panels, first_panel + plan.panels_per_task);
 
     Scratch take{scratch};
-    float* tile = take.take<float>(plan.tile_channels * plan.tile_channel + 64);
+    float* tile = take.take<float>(plan.tile_floats);
     float* coarse = take.take<float>(plan.panel_block * run.panel * plan.block_pixels);
     const index_t lists = plan.by_tap ? plan.most_taps : 1;
     Pixel* pixel = (Pixel*)take.take<int>(2 * plan.block_pixels * lists);
@@ -340,7 +340,7 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
         Box box;
         block_box(plan.blocks, b, &box);
         Tile t;
-        shape_tile(box, plan.span, plan.slots, false, &t);
+        shape_tile(box, plan.span, plan.slots, false, &t, 0, plan.tile_cell);
         for (int a = 0; a < 3; ++a) t.axis[a] = tile_axis(taps[a], p.stride[a]);
         const index_t* fs = p.fine_operand.stride;
         if (run.fine_in_place) {
@@ -389,8 +389,14 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
                         fill_tile(run.fine, p.fine, t, box, group * p.fine_channels + f, channels,
                                   run.in_pairs ? nullptr : &taps[0], tile, &report);
                         if (run.in_pairs) {
-                            tile[channels * t.channel] = 0;
-                            pair_up(tile, tile + 1, channels * t.channel, tile, &fine_pairs);
+                            // Every cell with the next one: of all channels in one go, or the channels of cell by cell.
+                            const index_t filled = plan.channels_inside ? (box.end[0] - box.begin[0]) * t.unit
+                                                                        : channels * t.channel;
+                            const index_t step = plan.channels_inside ? t.column : filled;
+                            const index_t at_once = plan.channels_inside ? channels : filled;
+                            zero(tile + filled, plan.channels_inside ? channels : 1);
+                            for (index_t i = 0; i < filled; i += step)
+                                pair_up(tile + i, tile + i + t.column, at_once, tile + i, &fine_pairs);
                         }
                     }
                     tap_offsets(t, taps, row);

@@ -630,7 +630,9 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     const index_t result = round_up(c, narrow ? 8 : 16) * f * taps * p.groups;
     const index_t extent[4] = {p.batch, p.coarse[0], p.coarse[1], p.coarse[2]};
     // Large results are worth long runs of pixels; with a single tap the packed coarse block should hold many panels.
-    plan->blocks = make_blocks(extent, narrow ? 800 : result > (1 << 19) && taps > 1 ? 448 : 256, 16);
+    // Wide windows of few taps: most of a small tile would be halo.
+    const bool spread_out = (p.window[2] - 1) * p.dilation[2] / p.stride[2] > 256 && taps < 8;
+    plan->blocks = make_blocks(extent, narrow ? 800 : spread_out ? 1024 : result > (1 << 19) && taps > 1 ? 448 : 256, 16);
     const index_t tile_limit = 40000;
     Spread spread[3];
     cut_window(set, scale, plan->blocks, tile_limit, 2048, plan->tap_groups, spread);
@@ -648,9 +650,14 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     plan->panels = ceil_div(c, panel);
     plan->tile_channel = tile_floats(plan->blocks, spread);
     plan->tile_channels = clamp(tile_limit / most(1, plan->tile_channel), 1, f);
+    // Channels last under a single tap: copied as they lie (with more taps rows of one channel are read faster). What a cell takes is an odd number of cache lines, so that neighbours do not
+    // fight for the same cache sets.
+    const index_t* fine_stride = p.fine_operand.stride;
+    plan->channels_inside = fine_stride[1] == 1 && fine_stride[4] != 1 && taps == 1 && p.stride[2] == 1 && plan->tile_channels >= 8;
     plan->by_tap = worth_listing(p, plan->taps) && plan->most_taps <= 32;
     if (plan->by_tap && plan->tile_channels < f)
         plan->tile_channels = most(plan->panel_rows, plan->tile_channels / plan->panel_rows * plan->panel_rows);
+    plan->tile_cell = plan->channels_inside ? ceil_div(plan->tile_channels, 32) * 32 + 16 : 0;
     plan->block_pixels = plan->blocks.per[0] * plan->blocks.per[1] * plan->blocks.per[2] * plan->blocks.per[3];
     // n pixels in chains of L err by about sqrt(L + n/L): a little more than the best length is as good, and faster.
     for (plan->chain = 48; plan->chain < 112 && 2 * plan->chain * plan->chain < 5 * least(pixels, 1 << 20);) plan->chain += 8;
@@ -675,7 +682,8 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     plan->channel_split = ceil_div(f, plan->channels_per_task);
     plan->panel_split = ceil_div(plan->panels, plan->panels_per_task);
     plan->panel_block = clamp(65536 / most(1, plan->block_pixels * panel), 1, plan->panels_per_task);
-    plan->task_bytes = floats(plan->tile_channels * plan->tile_channel + 64) +
+    plan->tile_floats = most(plan->tile_channels * plan->tile_channel + 64, plan->tile_cell * (plan->tile_channel + 1));
+    plan->task_bytes = floats(plan->tile_floats) +
                        floats(plan->panel_block * panel * plan->block_pixels) +
                        floats(2 * plan->block_pixels * (plan->by_tap ? plan->most_taps : 1)) +
                        floats(plan->block_pixels * (plan->by_tap ? plan->most_taps : 1)) + floats(plan->most_taps) +
