@@ -96,6 +96,42 @@ static void slide_cells(const TiedRow* rows, index_t row_count, index_t taps, in
     UNROLL for (int i = 0; i < CELLS; ++i) store8(out + i * out_cell, acc[i]);
 }
 
+// The taps of a cell, one by one: where their source is and what it is multiplied with.
+enum { MOST_TERMS = 9 };
+struct Terms {
+    const float *source[MOST_TERMS], *weight[MOST_TERMS];
+};
+
+// Cells one after the other, all channels of each: memory is read and written in a few long streams.
+template <int TERMS>
+static void term_cells(Terms t, index_t cells, index_t cell_source, index_t channels, float* out, index_t out_cell) {
+    for (index_t j = 0; j < cells; ++j, out += out_cell) {
+        index_t i = 0;
+        for (; i + LANES <= channels; i += LANES) {
+            vf acc = vf{};
+            UNROLL for (int k = 0; k < TERMS; ++k) acc = fma(load(t.weight[k] + i), load(t.source[k] + i), acc);
+            store(out + i, acc);
+        }
+        for (; i < channels; i += 8) {
+            v8 acc = v8{};
+            UNROLL for (int k = 0; k < TERMS; ++k) acc = fma8(load8(t.weight[k] + i), load8(t.source[k] + i), acc);
+            store8(out + i, acc);
+        }
+        UNROLL for (int k = 0; k < TERMS; ++k) t.source[k] += cell_source;
+    }
+}
+
+static void term_cells_any(index_t terms, const Terms& t, index_t cells, index_t cell_source, index_t channels, float* out,
+                           index_t out_cell) {
+    switch (terms) {
+#define CASE(N) \
+    case N: return term_cells<N>(t, cells, cell_source, channels, out, out_cell);
+    CASE(0) CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9)
+#undef CASE
+    default: return;
+    }
+}
+
 // A line of cells of one class, taps from the first source cell to the last.
 static void channel_line(const AxisClass& c, index_t source_extent, index_t source_step, const TiedRow* rows,
                          index_t row_count, index_t cell_begin, index_t cell_end, index_t channels,
@@ -128,10 +164,19 @@ static void channel_line(const AxisClass& c, index_t source_extent, index_t sour
             channel_cells<1, 1>(rows, row_count, first, last, start * v.cell + i, tap_source, 0, weight + i, tap_weight,
                                 to + i, out_cell);
     };
-    // With many channels and few taps a cell alone keeps eight sums busy, and memory is read in one stream per row.
-    const bool alone = channels >= 64 && taps <= 3;
     index_t j = cell_begin;
-    for (; j < whole_begin || (alone && j < whole_end); ++j) one_cell(j);
+    for (; j < whole_begin; ++j) one_cell(j);
+    if (channels >= 64 && row_count * taps <= MOST_TERMS && j < whole_end) {
+        Terms terms;
+        index_t count = 0;
+        for (index_t r = 0; r < row_count; ++r)
+            for (index_t k = 0; k < taps; ++k, ++count) {
+                terms.source[count] = rows[r].source + (j * source_step + low) * v.cell + k * tap_source;
+                terms.weight[count] = rows[r].weight + weight + k * tap_weight;
+            }
+        term_cells_any(count, terms, whole_end - j, cell_source, channels, out + (j - cell_begin) * out_cell, out_cell);
+        j = whole_end;
+    }
     for (; source_step == 1 && step == 1 && j + 8 <= whole_end; j += 8)
         for (index_t i = 0; i < channels; i += 8)
             slide_cells<8>(rows, row_count, taps, (j + low) * v.cell + i, v.cell, weight + i, tap_weight,
@@ -310,9 +355,31 @@ static void three_dots(index_t cells, const float* y, index_t y_cell, const floa
         }
 }
 
+// Lines that will be read next, asked for a few cache lines at a time: the sums below jump from cell to cell.
+struct LinesAhead {
+    const char *at = nullptr, *end = nullptr;
+    index_t pace = 0;
+
+    LinesAhead() = default;
+    // Lines [first, last) of what is read in place, of `extent`, in about so many steps.
+    LinesAhead(const ChannelView& v, index_t depth, index_t first, index_t last, index_t extent, index_t cells,
+               index_t channels, index_t steps) {
+        first = clamp(first, 0, extent);
+        last = clamp(last, first, extent);
+        if (first == last || v.cell < channels || v.row < cells * v.cell) return;
+        at = (const char*)(v.base + depth * v.depth + first * v.row);
+        end = at + ((last - first - 1) * v.row + (cells - 1) * v.cell + channels) * 4;
+        pace = ceil_div((end - at) / 64 + 1, most(1, steps));
+    }
+    INLINE void go_on() {
+        for (index_t i = 0; i < pace && at < end; ++i, at += 64) __builtin_prefetch(at, 0, 2);
+    }
+};
+
 // One coarse line with every row of the window that meets the source, for windows three columns wide.
 static void three_columns(const cg_problem& p, const ChannelView& x, const ChannelView& y, index_t z, index_t r,
-                          index_t begin, index_t end, index_t channels, float* sums, index_t sums_tap) {
+                          index_t begin, index_t end, index_t channels, float* sums, index_t sums_tap, LinesAhead fine,
+                          LinesAhead coarse) {
     Tied tied[3];
     index_t low = begin, high = end;  // cells all three taps have
     for (int k = 0; k < 3; ++k) {
@@ -332,6 +399,8 @@ static void three_columns(const cg_problem& p, const ChannelView& x, const Chann
             for (index_t ky = 0; sz >= 0 && ky < p.window[1]; ++ky) {
                 const index_t sy = tied_source(p, false, 1, r, ky);
                 if (sy < 0) continue;
+                fine.go_on();
+                coarse.go_on();
                 const float* from = x.base + sz * x.depth + sy * x.row - p.pad[2] * x.cell + c;
                 float* to = sums + (kz * p.window[1] + ky) * 3 * sums_tap + c;
                 for (int k = 0; k < 3; ++k) {
@@ -382,8 +451,16 @@ static void channel_weight_task(ChannelRun& run, index_t channel, index_t partia
                                                 coarse_buffer);
             const bool three = p.window[2] == 3 && p.dilation[2] == 1 && p.stride[2] <= 2;
             for (index_t z = box.begin[1]; three && z < box.end[1]; ++z)
-                for (index_t r = box.begin[2]; r < box.end[2]; ++r)
-                    three_columns(p, x, y, z, r, box.begin[3], box.end[3], padded, sums, sums_tap);
+                for (index_t r = box.begin[2]; r < box.end[2]; ++r) {
+                    const index_t steps = ceil_div(padded, 16) * p.window[0] * p.window[1];
+                    const index_t above = r * p.stride[1] - p.pad[1] + (p.window[1] - 1) * p.dilation[1] + 1;
+                    LinesAhead fine, coarse;
+                    if (fine_in_place)
+                        fine = LinesAhead(x, clamp(z * p.stride[0] - p.pad[0], 0, p.fine[0] - 1), above,
+                                          above + p.stride[1], p.fine[1], p.fine[2], padded, steps);
+                    if (coarse_in_place) coarse = LinesAhead(y, z, r + 1, r + 2, p.coarse[1], p.coarse[2], padded, steps);
+                    three_columns(p, x, y, z, r, box.begin[3], box.end[3], padded, sums, sums_tap, fine, coarse);
+                }
             for (index_t z = box.begin[1]; !three && z < box.end[1]; ++z)
                 for (index_t r = box.begin[2]; r < box.end[2]; ++r)
                     for (index_t c8 = 0; c8 < padded; c8 += 8) {

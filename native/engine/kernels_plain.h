@@ -343,9 +343,16 @@ static int run_bias(const cg_problem& p, int threads) {
                 }
                 for (index_t x = 0; x < length; x += 16) {
                     const index_t pixels = least(16, length - x);
-                    s.rows(s, at + x * st[4], pixels, st[4], have, 1, values, block);
+                    const float* from = values;
+                    index_t pixel = block;
+                    if (s.kind == LOAD_F32) {
+                        from = (const float*)s.tensor->data + at + x * st[4];
+                        pixel = st[4];
+                    } else {
+                        s.rows(s, at + x * st[4], pixels, st[4], have, 1, values, block);
+                    }
                     for (index_t q = 0; q < pixels; ++q)
-                        for (index_t c = 0; c < have; ++c) out[c] += values[q * block + c];
+                        for (index_t c = 0; c < have; ++c) out[c] += from[q * pixel + c];
                 }
             }
         };
