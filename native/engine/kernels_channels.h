@@ -1,6 +1,22 @@
-// Depthwise with channels side by side in memory: eight channels per vector, no padding anywhere. Only tied cells are
-// read, so nothing special happens to an inf or NaN.
+// Depthwise with channels side by side in memory: eight channels per vector, or as many as it has, no padding anywhere.
+// Only tied cells are read, so nothing special happens to an inf or NaN.
 #pragma once
+
+// The same names for vectors of eight and for the widest: a channel keeps its lane, its sums are the same in both.
+struct EightChannels {
+    typedef v8 vector;
+    enum { COUNT = 8 };
+    static INLINE v8 read(const float* p) { return load8(p); }
+    static INLINE void write(float* p, v8 v) { store8(p, v); }
+    static INLINE v8 add_product(v8 a, v8 b, v8 c) { return fma8(a, b, c); }
+};
+struct WideChannels {
+    typedef vf vector;
+    enum { COUNT = LANES };
+    static INLINE vf read(const float* p) { return load(p); }
+    static INLINE void write(float* p, vf v) { store(p, v); }
+    static INLINE vf add_product(vf a, vf b, vf c) { return fma(a, b, c); }
+};
 
 // Eight channels of a source box. Float32 is read where it lies; anything else is converted into a buffer first.
 struct ChannelView {
@@ -63,37 +79,39 @@ static INLINE void channel_cells(const TiedRow* rows, index_t row_count, index_t
 
 // TAPS neighbouring taps of a row: what a tap reads for a cell its neighbour reads for the next cell, so every value is
 // loaded once.
-template <int CELLS, int TAPS>
-static INLINE void slide_row(v8 (&acc)[CELLS], const float* x, index_t cell, const float* w, index_t tap_weight) {
-    v8 a[TAPS];
-    UNROLL for (int t = 0; t < TAPS; ++t) a[t] = load8(w + t * tap_weight);
+template <class Channels, int CELLS, int TAPS>
+static INLINE void slide_row(typename Channels::vector (&acc)[CELLS], const float* x, index_t cell, const float* w,
+                             index_t tap_weight) {
+    typename Channels::vector a[TAPS];
+    UNROLL for (int t = 0; t < TAPS; ++t) a[t] = Channels::read(w + t * tap_weight);
     UNROLL for (int c = 0; c < CELLS + TAPS - 1; ++c) {
-        const v8 v = load8(x + c * cell);
+        const typename Channels::vector v = Channels::read(x + c * cell);
         UNROLL for (int t = 0; t < TAPS; ++t)
-            if (c - t >= 0 && c - t < CELLS) acc[c - t] = fma8(a[t], v, acc[c - t]);
+            if (c - t >= 0 && c - t < CELLS) acc[c - t] = Channels::add_product(a[t], v, acc[c - t]);
     }
 }
 
-// CELLS neighbouring cells and eight channels, all taps: as channel_cells with taps and cells one source cell apart.
-template <int CELLS>
+// CELLS neighbouring cells and a vector of channels, all taps: as channel_cells with taps and cells one source cell apart.
+template <class Channels, int CELLS>
 static void slide_cells(const TiedRow* rows, index_t row_count, index_t taps, index_t source, index_t cell,
                         index_t weight, index_t tap_weight, float* out, index_t out_cell) {
-    v8 acc[CELLS];
-    UNROLL for (int i = 0; i < CELLS; ++i) acc[i] = v8{};
+    typename Channels::vector acc[CELLS];
+    UNROLL for (int i = 0; i < CELLS; ++i) acc[i] = typename Channels::vector{};
     for (index_t r = 0; r < row_count; ++r) {
         const float* x = rows[r].source + source;
         const float* w = rows[r].weight + weight;
         index_t left = taps;
-        for (; left > 7; left -= 7, x += 7 * cell, w += 7 * tap_weight) slide_row<CELLS, 7>(acc, x, cell, w, tap_weight);
+        for (; left > 7; left -= 7, x += 7 * cell, w += 7 * tap_weight)
+            slide_row<Channels, CELLS, 7>(acc, x, cell, w, tap_weight);
         switch (left) {
 #define CASE(N) \
-    case N: slide_row<CELLS, N>(acc, x, cell, w, tap_weight); break;
+    case N: slide_row<Channels, CELLS, N>(acc, x, cell, w, tap_weight); break;
             CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
 #undef CASE
         default: break;
         }
     }
-    UNROLL for (int i = 0; i < CELLS; ++i) store8(out + i * out_cell, acc[i]);
+    UNROLL for (int i = 0; i < CELLS; ++i) Channels::write(out + i * out_cell, acc[i]);
 }
 
 // The taps of a cell, one by one: where their source is and what it is multiplied with.
@@ -102,21 +120,20 @@ struct Terms {
     const float *source[MOST_TERMS], *weight[MOST_TERMS];
 };
 
+template <class Channels, int TERMS> static INLINE void add_terms(const Terms& t, index_t channel, float* out) {
+    typename Channels::vector acc = {};
+    UNROLL for (int k = 0; k < TERMS; ++k)
+        acc = Channels::add_product(Channels::read(t.weight[k] + channel), Channels::read(t.source[k] + channel), acc);
+    Channels::write(out + channel, acc);
+}
+
 // Cells one after the other, all channels of each: memory is read and written in a few long streams.
 template <int TERMS>
 static void term_cells(Terms t, index_t cells, index_t cell_source, index_t channels, float* out, index_t out_cell) {
     for (index_t j = 0; j < cells; ++j, out += out_cell) {
         index_t i = 0;
-        for (; i + LANES <= channels; i += LANES) {
-            vf acc = vf{};
-            UNROLL for (int k = 0; k < TERMS; ++k) acc = fma(load(t.weight[k] + i), load(t.source[k] + i), acc);
-            store(out + i, acc);
-        }
-        for (; i < channels; i += 8) {
-            v8 acc = v8{};
-            UNROLL for (int k = 0; k < TERMS; ++k) acc = fma8(load8(t.weight[k] + i), load8(t.source[k] + i), acc);
-            store8(out + i, acc);
-        }
+        for (; i + LANES <= channels; i += LANES) add_terms<WideChannels, TERMS>(t, i, out);
+        for (; i < channels; i += 8) add_terms<EightChannels, TERMS>(t, i, out);
         UNROLL for (int k = 0; k < TERMS; ++k) t.source[k] += cell_source;
     }
 }
@@ -178,9 +195,13 @@ static void channel_line(const AxisClass& c, index_t source_extent, index_t sour
         j = whole_end;
     }
     for (; source_step == 1 && step == 1 && j + 8 <= whole_end; j += 8)
-        for (index_t i = 0; i < channels; i += 8)
-            slide_cells<8>(rows, row_count, taps, (j + low) * v.cell + i, v.cell, weight + i, tap_weight,
-                           out + (j - cell_begin) * out_cell + i, out_cell);
+        for (index_t i = 0; i < channels;) {
+            const bool wide = LANES > 8 && i + LANES <= channels;
+            (wide ? slide_cells<WideChannels, 8> : slide_cells<EightChannels, 8>)(
+                rows, row_count, taps, (j + low) * v.cell + i, v.cell, weight + i, tap_weight,
+                out + (j - cell_begin) * out_cell + i, out_cell);
+            i += wide ? LANES : 8;
+        }
     for (; j + 4 <= whole_end; j += 4) {
         const index_t source = (j * source_step + low) * v.cell;
         float* to = out + (j - cell_begin) * out_cell;
