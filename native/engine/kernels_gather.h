@@ -370,8 +370,19 @@ static void pack_panel(const GatherRun& run, index_t at, index_t height, index_t
 // Pairs of channels of a panel become words. A last channel without another is its own word's first half.
 static void pair_panel(index_t height, index_t depth, index_t taps, const float* panel, float* to, PairCheck* check) {
     const index_t pairs = depth / 2 * taps;
-    for (index_t i = 0; i < pairs; ++i)
-        pair_up(panel + 2 * i * height, panel + (2 * i + 1) * height, height, to + i * height, check);
+    if (2 * height == LANES) {  // both rows in one vector
+        PairCheck seen = *check;
+        for (index_t i = 0; i < pairs; ++i, panel += LANES, to += 8) {
+            seen.see((uf)load(panel));
+            store8(to, (v8)((u8)load8(panel) | (u8)load8(panel + 8) >> 16));
+        }
+        *check = seen;
+        panel -= pairs * LANES;
+        to -= pairs * 8;
+    } else {
+        for (index_t i = 0; i < pairs; ++i)
+            pair_up(panel + 2 * i * height, panel + (2 * i + 1) * height, height, to + i * height, check);
+    }
     if (depth % 2 != 0) pair_up(panel + 2 * pairs * height, nullptr, taps * height, to + pairs * height, check);
 }
 
