@@ -20,8 +20,8 @@ def rows(path: Path) -> list[Row]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def key(row: Row) -> tuple[str, str, str, bool]:
-    return row["line"], row["dtype"], row["want"], row["channels_last"]
+def key(row: Row) -> tuple[str, str, str, bool, str]:
+    return row["line"], row["dtype"], row["want"], row["channels_last"], row["isa"]
 
 
 SHARES = {"float32_ratio": "float32 by hf32", "contiguous_ratio": "contiguous by channels last"}
@@ -53,8 +53,8 @@ PAGE_HEAD = """\
 # Performance
 
 `make bench` runs `benchmarks/run.py`: every problem of `benchmarks/problems/`, the engine and PyTorch {torch} one
-after the other in each round. Engine {isa}, {threads} thread(s), {clock} clock. Milliseconds are medians of the
-rounds' best calls. Ratios are PyTorch's time by ours, above 1 we are faster: the median of the rounds' ratios, for a
+after the other in each round; {threads} thread(s), {clock} clock. {isas} Milliseconds are medians of the rounds' best
+calls. Ratios are PyTorch's time by ours, above 1 we are faster: the median of the rounds' ratios, for a
 round is one moment of a machine whose speed changes. "Of sgemm" is our rate by that of PyTorch's own float32 matrix
 product (1024 x 1024) in the same rounds. All results are new arrays; of those above 32 MiB the system zeroes every page
 first, which takes about a fifth of the time of such a call.
@@ -63,10 +63,12 @@ first, which takes about a fifth of the time of such a call.
 
 * The same bits for any number of threads and on every run. What orders a sum (K blocks, chains, runs of pixels) is
   computed from the problem alone; only what does not order it follows the number of threads.
-* AVX2 and AVX-512 are built to give the same bits: sums use the same order, matrix kernels keep each element in one
-  lane, and sums over lanes always have eight. The AVX-512 kernels have been compiled but not yet run: no processor or
-  emulator at hand knows them. NEON has the same order and fused multiply-adds too, but is only promised to agree on
-  exact sums. The x86-64 baseline has no fused multiply-add: its sums differ in the last bits.
+* AVX2 and AVX-512 give the same bits: sums use the same order, matrix kernels keep each element in one lane, and sums
+  over lanes always have eight. So does `avx512bf16`, the AVX-512 of processors that multiply two pairs of bfloat16 at
+  once: operands of bfloat16 or eight bits go two by two there, in that order everywhere else, and where numbers are so
+  small that the instruction would take them for zero they go one by one. A test compares the three where the processor
+  has them. NEON has the same order and fused multiply-adds too, but is only promised to agree on exact sums. The x86-64
+  baseline has no fused multiply-add: its sums differ in the last bits. `CONVGRAD_ISA` forces one of them.
 * Workspace: at most 5 MiB shared by a call and 4 MiB per thread; `plan.workspace_bytes` says how much. It is kept by
   the threads and used again. Peak memory of a call is its tensors plus this.
 * An inf or NaN reaches exactly what the law ties it to; where a fast path would let it meet a padding zero, the plain
@@ -90,11 +92,14 @@ def page(run: list[Row], source: Path) -> str:
     paths = "| path | taken for |\n|---|---|\n" + "\n".join(
         f"| {name} | {text} |" for name, text in zip(names, conditions, strict=True)
     )
-    text = PAGE_HEAD.format(**{**run[0], "source": source.name, "paths": paths})
+    held = {row["isa"]: row.get("held") for row in run}
+    theirs = {True: "held to the same", False: "with whatever it chooses"}
+    isas = " ".join(f"Engine {isa}, PyTorch {theirs[limit is not None]}." for isa, limit in held.items())
+    text = PAGE_HEAD.format(**{**run[0], "source": source.name, "paths": paths, "isas": isas})
     sections: dict[str, list[Row]] = {}
     for row in run:
         if row["batch"] == 1:
-            name = row["dtype"] + ", channels last" * row["channels_last"]
+            name = f"{row['dtype']}{', channels last' * row['channels_last']}, {row['isa']}"
             sections.setdefault(name, []).append(row)
     for name, mine in sections.items():
         text += section(name, mine)
@@ -109,7 +114,7 @@ def page(run: list[Row], source: Path) -> str:
                      f"| {row['batch_ratio']:.2f} |\n")
         shares = [row["batch_ratio"] for row in scaled]
         text += f"\nGeometric mean {mean(shares):.2f}, least {min(shares):.2f}.\n"
-    checked = [row for row in run if "error" in row and not row["channels_last"]]
+    checked = [row for row in run if "error" in row and not row["channels_last"] and row["isa"] == run[0]["isa"]]
     if checked:
         text += ("\n### Relative error against float64 (float32 operands)\n\n"
                  "| problem | grad_input, grad_weight, grad_bias | PyTorch |\n|---|---|---|\n")

@@ -2,6 +2,7 @@
 
     python benchmarks/run.py [--dtypes fp32 bf16 fp16 hf32] [--rounds 5] [--threads N] [--json run.jsonl] [FILE ...]
     python benchmarks/run.py --channels-last ...     the same tensors contiguous beside them
+    python benchmarks/run.py --isa avx2 ...          engine and PyTorch held to this instruction set
     python benchmarks/run.py --batch 10 ...          so many times the batch, once the batch beside it; no PyTorch, and
                                                      no new arrays: the system zeroes large ones, small ones it recycles
 
@@ -16,6 +17,7 @@ import argparse
 import io
 import json
 import math
+import os
 import platform
 import re
 import resource
@@ -34,6 +36,14 @@ from convgrad.bench.measure import Clock, Settings, Task, measure, on_threads, r
 HERE = Path(__file__).resolve().parent
 DTYPES = ("fp32", "bf16", "fp16", "hf32")
 
+
+HOLDS = {
+    "avx2": {"CONVGRAD_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2",
+             "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
+    "avx512": {"CONVGRAD_ISA": "avx512", "ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE",
+               "MKL_ENABLE_INSTRUCTIONS": "AVX512"},
+}  # fmt: skip
+"""What holds the engine, PyTorch, oneDNN and the matrix product to an instruction set; read when they are loaded."""
 
 SIDE = 1024
 """Of the square float32 matrices whose product shows what this machine can do at this moment."""
@@ -72,6 +82,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=0.05, help="seconds per contestant and round")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--clock", choices=[c.value for c in Clock], default="wall")
+    parser.add_argument("--isa", choices=HOLDS, help="hold the engine and PyTorch to this instruction set")
+    parser.add_argument("--unless", choices=HOLDS, help="do nothing where the engine uses this instruction set anyway")
     parser.add_argument("--channels-last", action="store_true")
     parser.add_argument("--batch", type=int, default=1, help="times the problem's own")
     parser.add_argument("--only", default="", help="lines containing this text")
@@ -147,16 +159,27 @@ def record(asked: argparse.Namespace, settings: Settings, machine: dict[str, obj
                 print(f"{word:5} {want:12} geometric mean {geometric_mean(values):.2f}x, least {min(values):.2f}x")
 
 
+def hold_to(isa: str) -> None:
+    """Starts over with the instruction set in the environment."""
+    if HOLDS[isa].items() - os.environ.items():
+        sys.stdout.flush()
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **HOLDS[isa]})
+
+
 def main() -> None:
     asked = options()
+    if asked.isa:
+        hold_to(asked.isa)
+    if asked.unless == convgrad.engine_info().isa:
+        return
     settings = Settings(
         asked.rounds, asked.budget, Clock(asked.clock), pytorch=asked.batch == 1, jax=asked.jax and asked.batch == 1,
         channels_last=asked.channels_last, fresh=asked.batch == 1,
     )
     with on_threads(asked.threads, settings.clock, pytorch=True) as threads:
         isa = convgrad.engine_info().isa
-        machine = {"machine": platform.processor() or platform.machine(), "isa": isa, "threads": threads,
-                   "clock": asked.clock, "channels_last": asked.channels_last, "batch": asked.batch,
+        machine = {"machine": platform.processor() or platform.machine(), "isa": isa, "held": asked.isa,
+                   "threads": threads, "clock": asked.clock, "channels_last": asked.channels_last, "batch": asked.batch,
                    "torch": torch.__version__, "convgrad": convgrad.__version__, "rounds": asked.rounds}
         print(f"convgrad {convgrad.__version__} ({isa}, {threads} threads) against torch {torch.__version__}, "
               f"{asked.clock} clock, {asked.rounds} rounds", file=sys.stderr)

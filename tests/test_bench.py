@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
@@ -232,7 +233,21 @@ def test_a_recorded_run_can_be_read_back(instant, monkeypatch, tmp_path, capsys)
     if engines.native.available():
         page = script("compare").page(rows + more, tmp_path / "run.jsonl")
         assert f"`{TINY}`" in page and "float32 by hf32 |" in page
-        assert "### fp32, channels last" in page and "### 3 times the batch" in page
+        assert f"### fp32, channels last, {engines.info().isa}" in page and "### 3 times the batch" in page
+
+
+@pytest.mark.skipif(engines.info().isa not in ("avx2", "avx512", "avx512bf16"), reason="needs AVX2")
+def test_a_run_held_to_an_instruction_set(tmp_path):
+    """--isa starts over with both sides held to it; --unless leaves out what would be the same again."""
+    pytest.importorskip("torch")
+    (tmp_path / "problems.txt").write_text(f"{TINY} want=x\n")
+    command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), str(tmp_path / "problems.txt"), "--rounds", "1",
+               "--no-jax", "--dtypes", "fp32", "--json", str(tmp_path / "run.jsonl"), "--isa", "avx2"]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+    (row,) = script("compare").rows(tmp_path / "run.jsonl")
+    assert (row["isa"], row["held"]) == ("avx2", "avx2")
+    subprocess.run([*command, "--append", "--unless", "avx2"], check=True, capture_output=True)
+    assert len(script("compare").rows(tmp_path / "run.jsonl")) == 1
 
 
 @pytest.mark.skipif(not engines.native.available(), reason="the native library names the paths")

@@ -170,6 +170,7 @@ struct WeightPlan {
     index_t panels, panel_block;                 // coarse panels of a group; panels packed at a time
     index_t channel_split, panel_split;          // task grid over fine channels and coarse panels
     index_t channels_per_task, panels_per_task;
+    index_t bias_sums;                           // of every run of pixels: the bias is summed beside; 0 when it is not
     size_t task_bytes, shared_bytes;
 };
 void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan);

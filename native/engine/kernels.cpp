@@ -17,9 +17,9 @@ namespace {
 #include "kernels_gather.h"
 #include "kernels_gather_results.h"
 #include "kernels_gather_task.h"
+#include "kernels_plain.h"
 #include "kernels_weight.h"
 #include "kernels_columns.h"
-#include "kernels_plain.h"
 #include "kernels_depthwise.h"
 #include "kernels_channels.h"
 
@@ -63,8 +63,26 @@ static int run_plain(const cg_problem& p, int contraction, int threads) {
     return wide ? plain_gather<double>(p, to_fine, threads) : plain_gather<float>(p, to_fine, threads);
 }
 
+// Whether the weight contraction, which runs before, has summed the bias as well.
+static bool bias_is_done(const cg_problem& p) {
+    if (p.to_weight.data == nullptr) return false;
+    for (int a = 0; a < 3; ++a)  // there were weights to sum
+        if (p.fine[a] == 0 || p.window[a] == 0) return false;
+    if (p.fine_channels == 0) return false;
+    const int path = choose_path(p, TO_WEIGHT);
+    if (path == PATH_DEPTHWISE_ROWS) {
+        DepthwiseWeightPlan plan;
+        plan_depthwise_weight(p, &plan);
+        return sums_bias(plan, p);
+    }
+    if (path != PATH_GEMM_PACKED) return false;
+    WeightPlan plan;
+    plan_weight(p, LANES, 1, &plan);
+    return plan.bias_sums > 0;
+}
+
 static int run(const cg_problem& p, int contraction, int path, int threads) {
-    if (contraction == BIAS) return bias_beside_weights(p) ? int(CG_OK) : run_bias(p, threads);
+    if (contraction == BIAS) return bias_is_done(p) ? int(CG_OK) : run_bias(p, threads);
     int status = STATUS_REDO_PLAIN;
     if (path != PATH_PLAIN) {
         if (path == PATH_DEPTHWISE_CHANNELS)

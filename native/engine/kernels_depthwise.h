@@ -592,14 +592,9 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
 }
 
 // Whether tasks that sum weights see every coarse plane of a channel once, in order: they sum the bias as well then.
-static bool bias_beside_weights(const cg_problem& p) {
-    if (p.to_weight.data == nullptr || p.bias.data == nullptr || p.bias_source != 0 || p.batch == 0) return false;
-    for (int a = 0; a < 3; ++a)
-        if (p.fine[a] == 0 || p.coarse[a] == 0 || p.window[a] == 0) return false;
-    if (!is_depthwise(p) || choose_path(p, TO_WEIGHT) != PATH_DEPTHWISE_ROWS) return false;
-    DepthwiseWeightPlan plan;
-    plan_depthwise_weight(p, &plan);
-    return plan.partials == 1 && plan.group_count == 1 && plan.blocks.total == plan.blocks.count[0] && plan_bias(p).joined;
+static bool sums_bias(const DepthwiseWeightPlan& plan, const cg_problem& p) {
+    return p.bias.data != nullptr && p.bias_source == 0 && plan.partials == 1 && plan.group_count == 1 &&
+           plan.blocks.total == plan.blocks.count[0] && plan_bias(p).joined;
 }
 
 static int run_depthwise_weight(const cg_problem& p, int threads) {
@@ -607,7 +602,7 @@ static int run_depthwise_weight(const cg_problem& p, int threads) {
     plan_depthwise_weight(p, &plan);
     const BiasRun bias(p);
     DepthwiseWeightRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight),
-                           bias_beside_weights(p) ? &bias : nullptr,
+                           sums_bias(plan, p) ? &bias : nullptr,
                            plan.blocks.total == plan.blocks.count[0] && is_far(p.fine_operand, p.batch * p.groups, p.fine)};
     const index_t windows = p.groups * plan.group_count;
     if (plan.partials > 1) {

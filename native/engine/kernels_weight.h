@@ -134,7 +134,9 @@ struct WeightRun {
     index_t taps, panel;
     bool fine_in_place;  // float32 without padding is broadcast from where it lies
     bool in_pairs;       // two pixels are one word of the tile and of the packed coarse values
+    const BiasRun& bias;
     float* partial_sums = nullptr;
+    double* bias_sums = nullptr;  // [run of pixels][coarse channel]
     int fine_broken = 0, coarse_broken = 0, padding_met = 0;
     int smallest_fine = LARGEST_EXPONENT, smallest_coarse = LARGEST_EXPONENT;
     WeightKernel kernel[PIXELS][MOST_PANEL_ROWS + 1] = {};  // by rows
@@ -296,6 +298,21 @@ static void list_by_tap(const WeightRun& run, const Box& box, const Tile& t, con
             }
 }
 
+// Adds the lines of a block to the bias of channels [begin, end).
+static void add_bias(WeightRun& run, index_t partial, const Box& box, index_t begin, index_t end) {
+    const index_t* st = run.bias.stored.stride;
+    const index_t cells = box.end[3] - box.begin[3], lines = box.end[2] - box.begin[2];
+    const bool joined = st[3] == cells;
+    double* sums = run.bias_sums + partial * run.p.groups * run.p.coarse_channels;
+    for (index_t c = begin; c < end; ++c)
+        for (index_t n = box.begin[0]; n < box.end[0]; ++n)
+            for (index_t d = box.begin[1]; d < box.end[1]; ++d) {
+                const index_t at = n * st[0] + c * st[1] + d * st[2] + box.begin[2] * st[3] + box.begin[3];
+                for (index_t r = 0; r < (joined ? 1 : lines); ++r)
+                    sums[c] += line_sum_any(run.bias.source, at + r * st[3], joined ? lines * cells : cells, 1);
+            }
+}
+
 static void weight_task(WeightRun& run, index_t partial, index_t group, index_t tap_group_number, index_t channel_part,
                         index_t panel_part, char* scratch) {
     const WeightPlan& plan = run.plan;
@@ -367,6 +384,9 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
             coarse_finite &= pack_coarse(run.coarse, box, group * p.coarse_channels + panel * run.panel,
                                          least(p.coarse_channels, panel_end * run.panel) - panel * run.panel,
                                          run.panel, pixels, coarse);
+            if (plan.bias_sums > 0 && tap_group_number == 0 && channel_part == 0)
+                add_bias(run, partial, box, group * p.coarse_channels + panel * run.panel,
+                         group * p.coarse_channels + least(p.coarse_channels, panel_end * run.panel));
             if (run.in_pairs)
                 for (index_t q = 0; q < panel_end - panel; ++q)
                     pair_pixels(pixels, box.end[3] - box.begin[3], run.panel, plan.by_tap, coarse + q * run.panel * pixels,
@@ -453,17 +473,21 @@ static void add_partials(WeightRun& run, index_t group, index_t panel, index_t p
 static int run_weight(const cg_problem& p, int threads, bool in_pairs) {
     WeightPlan plan;
     plan_weight(p, LANES, threads, &plan);
+    const BiasRun bias(p);
     WeightRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight),
                   p.window[0] * p.window[1] * p.window[2], index_t(plan.panel_vectors) * LANES,
-                  fine_is_tile(p, plan), in_pairs};
+                  fine_is_tile(p, plan), in_pairs, bias};
     for (int rows = 1; rows <= MOST_PANEL_ROWS; ++rows) {
         run.kernel[ALL_PIXELS][rows] = weight_kernel_for<ALL_PIXELS>(rows, plan.panel_vectors);
         run.kernel[LISTED_PIXELS][rows] = weight_kernel_for<LISTED_PIXELS>(rows, plan.panel_vectors);
         if (HAS_PAIRS) run.kernel[LISTED_PAIRS][rows] = weight_kernel_for<LISTED_PAIRS>(rows, plan.panel_vectors);
     }
-    if (plan.partials > 1) {
-        run.partial_sums = (float*)shared_scratch(plan.shared_bytes);
-        if (run.partial_sums == nullptr) return CG_OUT_OF_MEMORY;
+    if (plan.shared_bytes > 0) {
+        char* shared = shared_scratch(plan.shared_bytes);
+        if (shared == nullptr) return CG_OUT_OF_MEMORY;
+        run.bias_sums = (double*)shared;
+        run.partial_sums = (float*)(run.bias_sums + plan.bias_sums);
+        for (index_t i = 0; i < plan.bias_sums; ++i) run.bias_sums[i] = 0;
     }
     auto body = [&](index_t task, char* scratch) {
         const index_t panel_part = task % plan.panel_split;
@@ -484,6 +508,12 @@ static int run_weight(const cg_problem& p, int threads, bool in_pairs) {
         status = in_parallel(threads, p.groups * plan.panels * parts, 0, add);
     }
     if (status != CG_OK) return status;
+    const index_t channels = p.groups * p.coarse_channels;
+    for (index_t c = 0; c < channels && plan.bias_sums > 0; ++c) {
+        double total = run.bias_sums[c];
+        for (index_t s = 1; s < plan.partials; ++s) total += run.bias_sums[s * channels + c];
+        bias.store(c, total);
+    }
     if (is_raised(&run.coarse_broken) && is_raised(&run.padding_met)) return STATUS_REDO_PLAIN;
     // The cell after the last of a line is multiplied with nothing: that must not be inf times zero.
     const bool exact = !is_raised(&run.fine_broken) && pairs_are_exact(run.smallest_fine, run.smallest_coarse);

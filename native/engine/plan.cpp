@@ -693,6 +693,11 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
                        floats(plan->most_taps * 2 + 64);
     plan->shared_bytes = plan->partials > 1
         ? floats(plan->partials * p.groups * plan->panels * panel * f * taps) : 0;
+    // Coarse lines are at hand when they have been packed; others would be read once more for the bias.
+    const index_t biases = plan->partials * p.groups * c;
+    const bool beside = p.bias.data != nullptr && p.bias_source == 0 && p.coarse_operand.stride[4] == 1 && biases <= 32768;
+    plan->bias_sums = beside ? biases : 0;
+    plan->shared_bytes += beside ? floats(2 * biases) : 0;
 }
 
 bool columns_fit(const cg_problem& p) {
