@@ -47,6 +47,28 @@ def test_integers_agree_exactly_on_every_path(line):
             assert np.array_equal(got, want), (layout, native.path_names()[path], step.result)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "conv n3 c9>21 i17x19 k3x3 s1 p1 d1 g1 fp32",  # runs of pixels, several panels
+        "conv n2 c12>8 i24x15 k3x2 s2x3 p2x1 d2x1 g4 fp32",  # groups
+        "conv n40 c40>40 i9x10 k3x3 s1 p1 d1 g40 fp32",  # depthwise: whole planes, in more runs than one
+        "conv n2 c40>40 i70x90 k3x3 s1 p1 d1 g40 fp32",  # ... in parts
+        "tconv n3 c9>21 i17x19 k3x3 s1 p1 d1 g1 fp32",
+    ],
+)
+def test_the_bias_beside_the_weights(line, dtype):
+    """Asked for together with the weights, the bias is what it is alone, in two layouts."""
+    made = problems.problem(line, dtype)
+    (alone,) = (problems.only(made, step) for step in made.steps if step.result is Result.GRAD_BIAS)
+    for layout in ("contiguous", "channels last"):
+        arrays = problems.operands(made, integers(4), layout)
+        together = problems.native_results(made, arrays, layout)[Result.GRAD_BIAS]
+        assert np.array_equal(together, problems.native_results(alone, arrays, layout)[Result.GRAD_BIAS])
+        assert np.array_equal(together, problems.reference_results(alone, arrays)[Result.GRAD_BIAS])
+
+
 @pytest.mark.parametrize("layout", problems.LAYOUTS[2:])
 @pytest.mark.parametrize("line", problems.LINES[::3])
 def test_any_strides(line, layout):

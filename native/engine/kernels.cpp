@@ -47,8 +47,9 @@ static int run_gather(const cg_problem& p, bool to_fine, int path, int threads) 
         GatherPass pass;
         plan_pass(g, p, to_fine, list, i, LANES, threads, path, &pass);
         if (pass.blocks.total == 0) continue;
-        const bool in_pairs = HAS_PAIRS && pass.paired && fits_bfloat(load_kind(*g.source)) && fits_bfloat(load_kind(*g.weight));
-        int status = path == PATH_DEPTHWISE_ROWS ? run_depthwise_pass(g, pass, threads) : run_pass(g, pass, threads, in_pairs);
+        const bool in_pairs = HAS_PAIRS && pass.paired && fits_bfloat(*g.source) && fits_bfloat(*g.weight);
+        int status = path == PATH_DEPTHWISE_ROWS ? run_depthwise_pass(g, pass, threads)
+                                                 : run_pass(g, pass, threads, in_pairs);
         if (status == STATUS_REDO_UNPAIRED) status = run_pass(g, pass, threads, false);
         if (status != CG_OK) worst = status;
         if (status != CG_OK && status != STATUS_REDO_PLAIN) break;
@@ -92,7 +93,7 @@ static int run(const cg_problem& p, int contraction, int path, int threads) {
         else if (path == PATH_DEPTHWISE_ROWS) status = run_depthwise_weight(p, threads);
         else if (path == PATH_GEMM_COLUMNS) status = run_columns(p, threads);
         else {
-            const bool in_pairs = HAS_PAIRS && fits_bfloat(load_kind(p.fine_operand)) && fits_bfloat(load_kind(p.coarse_operand));
+            const bool in_pairs = HAS_PAIRS && fits_bfloat(p.fine_operand) && fits_bfloat(p.coarse_operand);
             status = run_weight(p, threads, in_pairs);
             if (status == STATUS_REDO_UNPAIRED) status = run_weight(p, threads, false);
         }

@@ -311,8 +311,8 @@ static void depthwise_task(GatherRun& run, index_t channel_begin, index_t channe
                       pass.classes.per[0] == 1 ? &correlation[0].axis[0] : nullptr, tile, &report);
             PlanesAhead ahead;
             if (channel + 1 < channel_end)
-                ahead = PlanesAhead(source_ahead(g, pass, box, t, channel + 1, 1), result_ahead(g, pass, box, channel + 1, 1),
-                                    classes * units * (lines / BAND));
+                ahead = PlanesAhead(source_ahead(g, pass, box, t, channel + 1, 1),
+                                    result_ahead(g, pass, box, channel + 1, 1), classes * units * (lines / BAND));
             for (int c = 0; c < classes; ++c) {
                 const Correlation& one = correlation[c];
                 float* out = sums + c * c_class;
@@ -601,9 +601,10 @@ static int run_depthwise_weight(const cg_problem& p, int threads) {
     DepthwiseWeightPlan plan;
     plan_depthwise_weight(p, &plan);
     const BiasRun bias(p);
+    const bool whole_planes = plan.blocks.total == plan.blocks.count[0];
     DepthwiseWeightRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight),
                            sums_bias(plan, p) ? &bias : nullptr,
-                           plan.blocks.total == plan.blocks.count[0] && is_far(p.fine_operand, p.batch * p.groups, p.fine)};
+                           whole_planes && is_far(p.fine_operand, p.batch * p.groups, p.fine)};
     const index_t windows = p.groups * plan.group_count;
     if (plan.partials > 1) {
         run.partial_sums = (float*)shared_scratch(plan.shared_bytes);

@@ -4,9 +4,9 @@
 //   C[m, pixel] = sum over (r, tap)  weight[r, m, tap] * tile[r][pixel + offset(tap)]
 //
 // Each element of C is a sum of chains of multiply-adds. Channels follow each other in pairs (where the plan says so):
-// for every tap the first and the second channel, so that where both operands are bfloat16, or have no more bits, a pair
-// can be one word and one multiplication. Chains begin at channels that depend on the problem only: how pixels and output
-// channels are distributed over tasks cannot show.
+// for every tap the first and the second channel, so that where both operands are bfloat16, or have no more bits, a
+// pair can be one word and one multiplication. Chains begin at channels that depend on the problem only: how pixels and
+// output channels are distributed over tasks cannot show.
 #pragma once
 
 // One step of a reduction that reads the tile itself: which weights meet which cells.
@@ -372,13 +372,12 @@ static void pair_panel(index_t height, index_t depth, index_t taps, const float*
     const index_t pairs = depth / 2 * taps;
     if (2 * height == LANES) {  // both rows in one vector
         PairCheck seen = *check;
-        for (index_t i = 0; i < pairs; ++i, panel += LANES, to += 8) {
-            seen.see((uf)load(panel));
-            store8(to, (v8)((u8)load8(panel) | (u8)load8(panel + 8) >> 16));
+        for (index_t i = 0; i < pairs; ++i) {
+            const float* both = panel + i * LANES;
+            seen.see((uf)load(both));
+            store8(to + i * 8, (v8)((u8)load8(both) | (u8)load8(both + 8) >> 16));
         }
         *check = seen;
-        panel -= pairs * LANES;
-        to -= pairs * 8;
     } else {
         for (index_t i = 0; i < pairs; ++i)
             pair_up(panel + 2 * i * height, panel + (2 * i + 1) * height, height, to + i * height, check);

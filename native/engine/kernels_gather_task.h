@@ -399,5 +399,6 @@ static int run_pass(const Gather& g, const GatherPass& pass, int threads, bool i
         if (status != CG_OK) return status;
     }
     if (is_raised(&run.weight_broken) && is_raised(&run.padding_met)) return STATUS_REDO_PLAIN;
-    return in_pairs && !pairs_are_exact(run.smallest_source, run.smallest_weight) ? int(STATUS_REDO_UNPAIRED) : int(CG_OK);
+    const bool exact = !in_pairs || pairs_are_exact(run.smallest_source, run.smallest_weight);
+    return exact ? int(CG_OK) : int(STATUS_REDO_UNPAIRED);
 }

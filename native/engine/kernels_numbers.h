@@ -33,8 +33,11 @@ static INLINE bool pairs_are_exact(int exponent, int other) {  // biased by 127 
     return exponent > 0 && other > 0 && exponent + other - 2 * 127 - 14 >= -126;
 }
 
-// Formats whose numbers bfloat16 has, all of them.
-static INLINE bool fits_bfloat(int kind) { return kind == LOAD_BF16 || kind == LOAD_F32_AS_BF16 || kind == LOAD_BYTE; }
+// Whether bfloat16 has every number of an operand's format: eight bits never have more.
+static INLINE bool fits_bfloat(const cg_tensor& t) {
+    const int kind = load_kind(t);
+    return kind == LOAD_BF16 || kind == LOAD_F32_AS_BF16 || kind == LOAD_BYTE;
+}
 
 static INLINE vf pair_of(vf first, vf second) { return (vf)((uf)first | (uf)second >> 16); }
 

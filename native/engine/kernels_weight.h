@@ -31,7 +31,7 @@ static INLINE void weight_step(const float* const (&x)[MR], index_t at, const fl
 }
 
 // Which pixels a tap is summed over: all of a block in order, or those listed; pairs are always listed.
-enum Pixels { ALL_PIXELS, LISTED_PIXELS, LISTED_PAIRS, PIXELS };
+enum Pixels { ALL_PIXELS, LISTED_PIXELS, LISTED_PAIRS, PIXEL_LISTS };
 
 // MR rows of the result, c_row floats apart, each with its own first cell. Chains end before the steps `chain_end`.
 template <int MR, int NV, int PIXELS>
@@ -139,7 +139,7 @@ struct WeightRun {
     double* bias_sums = nullptr;  // [run of pixels][coarse channel]
     int fine_broken = 0, coarse_broken = 0, padding_met = 0;
     int smallest_fine = LARGEST_EXPONENT, smallest_coarse = LARGEST_EXPONENT;
-    WeightKernel kernel[PIXELS][MOST_PANEL_ROWS + 1] = {};  // by rows
+    WeightKernel kernel[PIXEL_LISTS][MOST_PANEL_ROWS + 1] = {};  // by rows
 };
 
 // Part `number` of a window cut into groups of taps.
@@ -313,6 +313,16 @@ static void add_bias(WeightRun& run, index_t partial, const Box& box, index_t be
             }
 }
 
+// The same from packed values of one panel, [pixel][channel].
+static void add_packed_bias(WeightRun& run, index_t partial, index_t pixels, const float* values, index_t begin,
+                            index_t end) {
+    double* sums = run.bias_sums + partial * run.p.groups * run.p.coarse_channels + begin;
+    double total[2 * LANES] = {};
+    for (index_t k = 0; k < pixels; ++k)
+        for (index_t c = 0; c < run.panel; ++c) total[c] += values[k * run.panel + c];
+    for (index_t c = 0; c < end - begin; ++c) sums[c] += total[c];
+}
+
 static void weight_task(WeightRun& run, index_t partial, index_t group, index_t tap_group_number, index_t channel_part,
                         index_t panel_part, char* scratch) {
     const WeightPlan& plan = run.plan;
@@ -384,13 +394,20 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
             coarse_finite &= pack_coarse(run.coarse, box, group * p.coarse_channels + panel * run.panel,
                                          least(p.coarse_channels, panel_end * run.panel) - panel * run.panel,
                                          run.panel, pixels, coarse);
-            if (plan.bias_sums > 0 && tap_group_number == 0 && channel_part == 0)
-                add_bias(run, partial, box, group * p.coarse_channels + panel * run.panel,
-                         group * p.coarse_channels + least(p.coarse_channels, panel_end * run.panel));
+            if (plan.bias_sums > 0 && tap_group_number == 0 && channel_part == 0) {
+                const bool along = p.coarse_operand.stride[4] == 1;
+                const index_t first = group * p.coarse_channels, panels = along ? panel_end - panel : 1;
+                for (index_t q = panel; q < panel_end; q += panels) {
+                    const index_t end = first + least(p.coarse_channels, (q + panels) * run.panel);
+                    if (along) add_bias(run, partial, box, first + q * run.panel, end);
+                    else add_packed_bias(run, partial, pixels, coarse + (q - panel) * run.panel * pixels,
+                                         first + q * run.panel, end);
+                }
+            }
             if (run.in_pairs)
                 for (index_t q = 0; q < panel_end - panel; ++q)
-                    pair_pixels(pixels, box.end[3] - box.begin[3], run.panel, plan.by_tap, coarse + q * run.panel * pixels,
-                                &coarse_pairs);
+                    pair_pixels(pixels, box.end[3] - box.begin[3], run.panel, plan.by_tap,
+                                coarse + q * run.panel * pixels, &coarse_pairs);
             for (index_t f = first_channel; f < last_channel; f += plan.tile_channels) {
                 const index_t channels = least(plan.tile_channels, last_channel - f);
                 const float* cells = tile;
@@ -431,7 +448,8 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
                         for (index_t s = 0; s < sets; ++s) {
                             const index_t height = least(plan.panel_rows, rows - r), first = r * next_row + s;
                             run.kernel[reading][height](
-                                listed[s], chain_end + s * pixels, cells, row + first, next_row, pixel + s * pixels, coarse + (q - panel) * run.panel * pixels,
+                                listed[s], chain_end + s * pixels, cells, row + first, next_row, pixel + s * pixels,
+                                coarse + (q - panel) * run.panel * pixels,
                                 sums + (q - first_panel) * sums_panel + ((f - first_channel) * count + first) * run.panel,
                                 next_row * run.panel);
                         }

@@ -385,7 +385,8 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
         }
     pass->side_by_side = path == PATH_GEMM_IMAGES;
     // Eight or sixteen images side by side fill two vectors, not three.
-    choose_register_tile(pass->side_by_side ? index_t(PANEL_ROWS) : g.rows, lanes, &pass->panel_rows, &pass->panel_vectors);
+    choose_register_tile(pass->side_by_side ? index_t(PANEL_ROWS) : g.rows, lanes, &pass->panel_rows,
+                         &pass->panel_vectors);
     const index_t panel = index_t(pass->panel_vectors) * lanes;
 
     pass->direct = path == PATH_GEMM_DIRECT || pass->side_by_side;
@@ -632,7 +633,8 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     // Large results are worth long runs of pixels; with a single tap the packed coarse block should hold many panels.
     // Wide windows of few taps: most of a small tile would be halo.
     const bool spread_out = (p.window[2] - 1) * p.dilation[2] / p.stride[2] > 256 && taps < 8;
-    plan->blocks = make_blocks(extent, narrow ? 800 : spread_out ? 1024 : result > (1 << 19) && taps > 1 ? 448 : 256, 16);
+    const bool large = result > (1 << 19) && taps > 1;
+    plan->blocks = make_blocks(extent, narrow ? 800 : spread_out ? 1024 : large ? 448 : 256, 16);
     const index_t tile_limit = 40000;
     Spread spread[3];
     cut_window(set, scale, plan->blocks, tile_limit, 2048, plan->tap_groups, spread);
@@ -650,10 +652,11 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     plan->panels = ceil_div(c, panel);
     plan->tile_channel = tile_floats(plan->blocks, spread);
     plan->tile_channels = clamp(tile_limit / most(1, plan->tile_channel), 1, f);
-    // Channels last under a single tap: copied as they lie (with more taps rows of one channel are read faster). What a cell takes is an odd number of cache lines, so that neighbours do not
-    // fight for the same cache sets.
+    // Channels last under a single tap: copied as they lie (with more taps rows of one channel are read faster). What a
+    // cell takes is an odd number of cache lines, so that neighbours do not fight for the same cache sets.
     const index_t* fine_stride = p.fine_operand.stride;
-    plan->channels_inside = fine_stride[1] == 1 && fine_stride[4] != 1 && taps == 1 && p.stride[2] == 1 && plan->tile_channels >= 8;
+    plan->channels_inside = fine_stride[1] == 1 && fine_stride[4] != 1 && taps == 1 && p.stride[2] == 1 &&
+                            plan->tile_channels >= 8;
     plan->by_tap = worth_listing(p, plan->taps) && plan->most_taps <= 32;
     if (plan->by_tap && plan->tile_channels < f)
         plan->tile_channels = most(plan->panel_rows, plan->tile_channels / plan->panel_rows * plan->panel_rows);
@@ -693,9 +696,12 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
                        floats(plan->most_taps * 2 + 64);
     plan->shared_bytes = plan->partials > 1
         ? floats(plan->partials * p.groups * plan->panels * panel * f * taps) : 0;
-    // Coarse lines are at hand when they have been packed; others would be read once more for the bias.
+    // Coarse lines are at hand when they have been packed: no need to read them once more for the bias. Channels last,
+    // what was packed is summed itself; it must not have been shortened.
     const index_t biases = plan->partials * p.groups * c;
-    const bool beside = p.bias.data != nullptr && p.bias_source == 0 && p.coarse_operand.stride[4] == 1 && biases <= 32768;
+    const cg_tensor& coarse = p.coarse_operand;
+    const bool beside = p.bias.data != nullptr && p.bias_source == 0 && biases <= 32768 &&
+                        (coarse.stride[4] == 1 || (coarse.stride[1] == 1 && coarse.cast == coarse.dtype));
     plan->bias_sums = beside ? biases : 0;
     plan->shared_bytes += beside ? floats(2 * biases) : 0;
 }
