@@ -53,11 +53,13 @@ PAGE_HEAD = """\
 # Performance
 
 `make bench` runs `benchmarks/run.py`: every problem of `benchmarks/problems/`, the engine and PyTorch {torch} one
-after the other in each round; {threads} thread(s), {clock} clock. {isas} Milliseconds are medians of the rounds' best
-calls. Ratios are PyTorch's time by ours, above 1 we are faster: the median of the rounds' ratios, for a
+after the other in each round; {threads} thread(s), {clock} clock. Milliseconds are medians of the rounds' best calls.
+Ratios are PyTorch's time by ours, above 1 we are faster: the median of the rounds' ratios, for a
 round is one moment of a machine whose speed changes. "Of sgemm" is our rate by that of PyTorch's own float32 matrix
 product (1024 x 1024) in the same rounds. All results are new arrays; of those above 32 MiB the system zeroes every page
 first, which takes about a fifth of the time of such a call.
+
+{isas}
 
 ## What is promised
 
@@ -94,7 +96,7 @@ def page(run: list[Row], source: Path) -> str:
     )
     held = {row["isa"]: row.get("held") for row in run}
     theirs = {True: "held to the same", False: "with whatever it chooses"}
-    isas = " ".join(f"Engine {isa}, PyTorch {theirs[limit is not None]}." for isa, limit in held.items())
+    isas = "\n".join(f"* Engine {isa}, PyTorch {theirs[limit is not None]}." for isa, limit in held.items())
     text = PAGE_HEAD.format(**{**run[0], "source": source.name, "paths": paths, "isas": isas})
     sections: dict[str, list[Row]] = {}
     for row in run:
