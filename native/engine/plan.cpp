@@ -539,7 +539,8 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
 // Whole channels, so that leaving out taps that would multiply padding does not move the cuts.
 index_t chain_channels(const GatherPass& pass, index_t taps) {
     const index_t limit = most(1, pass.chain / taps);
-    return pass.paired ? even_part(pass.depth_block, limit / 2 * 2, 2) : even_part(pass.depth_block, limit, 1);
+    const index_t part = even_part(pass.depth_block, limit, 1);
+    return pass.paired ? most(2, part / 2 * 2) : part;  // rather a shorter chain than a longer one
 }
 
 // A direct panel runs over the padding columns between tile rows, and what it loads is not aligned; packing costs about
