@@ -540,7 +540,8 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
 index_t chain_channels(const GatherPass& pass, index_t taps) {
     const index_t limit = most(1, pass.chain / taps);
     const index_t part = even_part(pass.depth_block, limit, 1);
-    return pass.paired ? most(2, part / 2 * 2) : part;  // rather a shorter chain than a longer one
+    if (!pass.paired || part % 2 == 0) return part;
+    return part < 16 ? most(2, part - 1) : part + 1;  // a few channels more would be a chain much longer
 }
 
 // A direct panel runs over the padding columns between tile rows, and what it loads is not aligned; packing costs about
