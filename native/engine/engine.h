@@ -89,7 +89,8 @@ struct Gather {
 
 enum { MAX_CLASSES = 16 };
 
-// Rows of a register tile two vectors wide: sums, two vectors and a broadcast fill 16 registers, or 32 of AVX-512.
+// Rows of a register tile two vectors wide: with two vectors and a broadcast they take 15 of 16 registers, and 19 of the
+// 32 of AVX-512, where whole panels of eight leave no rest of the usual numbers of channels.
 enum { PANEL_ROWS = 6, WIDE_PANEL_ROWS = 8, MOST_PANEL_ROWS = 8 };
 
 // Multiply-adds in a row before a sum is put aside: its error grows with the square root of this.

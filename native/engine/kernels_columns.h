@@ -7,7 +7,6 @@
 #pragma once
 
 struct ColumnRun {
-    enum { HEIGHT = LANES == 16 ? WIDE_PANEL_ROWS : PANEL_ROWS };
     const cg_problem& p;
     const ColumnPlan& plan;
     const Source fine, coarse;
@@ -71,7 +70,7 @@ static void lay_columns(ColumnRun& run, index_t group, index_t first, index_t be
 static void pack_row_panel(ColumnRun& run, index_t group, index_t panel) {
     const cg_problem& p = run.p;
     const index_t* st = run.coarse.tensor->stride;
-    const index_t begin = panel * run.HEIGHT, height = least(run.HEIGHT, p.coarse_channels - begin);
+    const index_t begin = panel * HEIGHT, height = least(index_t(HEIGHT), p.coarse_channels - begin);
     float* out = run.rows + begin * run.plan.pixels;
     float line[256];
     bool finite = true;
@@ -91,7 +90,7 @@ static void pack_row_panel(ColumnRun& run, index_t group, index_t panel) {
 static void multiply_row_panel(ColumnRun& run, index_t group, index_t first, index_t last, index_t panel, char* scratch) {
     const cg_problem& p = run.p;
     const ColumnPlan& plan = run.plan;
-    const index_t width = 2 * LANES, begin = panel * run.HEIGHT, height = least(run.HEIGHT, p.coarse_channels - begin);
+    const index_t width = 2 * LANES, begin = panel * HEIGHT, height = least(index_t(HEIGHT), p.coarse_channels - begin);
     const index_t count = (last - first) * plan.taps;
     const index_t* st = run.target.tensor->stride;
     const index_t at = (group * p.coarse_channels + begin) * st[0] + first * st[1];
@@ -127,11 +126,11 @@ static int run_columns(const cg_problem& p, int threads) {
     ColumnPlan plan;
     plan_columns(p, &plan);
     ColumnRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight)};
-    for (int rows = 1; rows <= run.HEIGHT; ++rows) run.kernel[rows] = gather_kernel_for<PACKED_BOTH, false>(rows, 2);
+    for (int rows = 1; rows <= HEIGHT; ++rows) run.kernel[rows] = gather_kernel_for<PACKED_BOTH, false>(rows, 2);
     run.rows = (float*)shared_scratch(plan.shared_bytes);
     if (run.rows == nullptr) return CG_OUT_OF_MEMORY;
     run.columns = run.rows + plan.row_floats;
-    const index_t row_panels = ceil_div(p.coarse_channels, run.HEIGHT);
+    const index_t row_panels = ceil_div(p.coarse_channels, HEIGHT);
     for (index_t group = 0; group < p.groups; ++group)
         for (index_t first = 0; first < p.fine_channels; first += plan.channels_at_once) {
             const index_t last = least(p.fine_channels, first + plan.channels_at_once);

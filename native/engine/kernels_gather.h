@@ -285,6 +285,8 @@ static INLINE index_t weight_offset(const Gather& g, const AxisTaps taps[3], ind
            (taps[2].first_tap + x * taps[2].tap_step) * g.weight_tap[2];
 }
 
+enum { HEIGHT = LANES == 16 ? WIDE_PANEL_ROWS : PANEL_ROWS };  // of a panel two vectors wide, as the plan says
+
 // What packing saw of the weights.
 struct WeightReport {
     bool finite = true;
@@ -298,7 +300,7 @@ struct WeightReport {
 // One tap whose rows lie side by side: whole panels, many rows converted at a time. Says how many rows it packed.
 static index_t pack_side_by_side(const GatherRun& run, index_t at, index_t rows, index_t depth, float* to,
                                  WeightReport* report) {
-    enum { ROWS = 480, HEIGHT = LANES == 16 ? WIDE_PANEL_ROWS : PANEL_ROWS };
+    enum { ROWS = 480 };
     const Source& w = run.weight;
     const index_t whole = run.pass.panel_rows == HEIGHT ? rows / HEIGHT * HEIGHT : 0;
     const index_t channels = run.in_pairs ? 2 : 1, words = ceil_div(depth, channels);
