@@ -101,13 +101,14 @@ static void multiply_row_panel(ColumnRun& run, index_t group, index_t first, ind
     const index_t whole = in_place ? count / width * width : 0;
     float* result = (float*)run.target.tensor->data + at;
     for (index_t i = 0; i < whole; i += width)
-        run.kernel[height](plan.pixels, CHAIN, weights, 1, run.columns + i * plan.pixels, nullptr, result + i, st[0], false);
+        run.kernel[height](plan.pixels, CHAIN, weights, 1, run.columns + i * plan.pixels, nullptr, result + i, st[0],
+                           false, result + i, st[0]);
     float* line = (float*)scratch;
     for (index_t i = whole; i < count; i += COLUMN_LINE) {
         const index_t length = least(COLUMN_LINE, count - i);
         for (index_t j = 0; j < length; j += width)
             run.kernel[height](plan.pixels, CHAIN, weights, 1, run.columns + (i + j) * plan.pixels, nullptr, line + j,
-                               COLUMN_LINE, false);
+                               COLUMN_LINE, false, line + j, COLUMN_LINE);
         if (dense) {
             run.target.rows(run.target, at + i, height, st[0], length, 1, line, COLUMN_LINE);
             continue;

@@ -54,21 +54,23 @@ static INLINE void gather_step(const float* w, index_t a_row, const float* b, vf
     }
 }
 
-// C[MR][NV*LANES] (+)= sum_k A[k][MR] * B[k][NV*LANES]; rows of weights read in place are a_row apart.
-// A chain of multiply-adds is `chain` steps long: the error of a sum grows with its longest chain.
+// to[MR][NV*LANES] = (C[MR][NV*LANES] +) sum_k A[k][MR] * B[k][NV*LANES]; rows of weights read in place are a_row apart.
+// A chain of multiply-adds is `chain` steps long: the error of a sum grows with its longest chain. Chains but the last
+// are added to C; `to` is C itself or, for the last K block, the result.
 template <int MR, int NV, int READING, bool PAIRS>
 static void gather_kernel(index_t depth, index_t chain, const float* __restrict A, index_t a_row,
-                          const float* __restrict B, const Step* __restrict steps, float* __restrict C, index_t c_row,
-                          bool add) {
+                          const float* __restrict B, const Step* __restrict steps, float* C, index_t c_row, bool add,
+                          float* to, index_t to_row) {
     if (READING != WEIGHTS_IN_PLACE) a_row = 1;
     const bool zero_first = !add && depth > chain;
     add |= zero_first;
-    // The sums so far wait in L2 while this block is added up.
+    // The sums so far wait in L2, and their places in memory, while this block is added up. A result begins anywhere in
+    // a cache line: what the panel before wrote is here, what this one ends in may not be.
     UNROLL for (int i = 0; i < MR; ++i)
         UNROLL for (int j = 0; j < NV; ++j) {
-            float* p = C + i * c_row + j * LANES;
-            if (zero_first) store(p, vf{});
-            else if (j * LANES % 16 == 0) __builtin_prefetch(p, 1);
+            if (zero_first) store(C + i * c_row + j * LANES, vf{});
+            else if (add && j * LANES % 16 == 0) __builtin_prefetch(C + i * c_row + j * LANES, 1);
+            if ((j + 1) * LANES % 16 == 0 || j + 1 == NV) __builtin_prefetch(to + i * to_row + (j + 1) * LANES - 1, 1);
         }
     vf c[MR][NV];
     UNROLL for (int i = 0; i < MR; ++i)
@@ -91,12 +93,13 @@ static void gather_kernel(index_t depth, index_t chain, const float* __restrict 
     }
     UNROLL for (int i = 0; i < MR; ++i)
         UNROLL for (int j = 0; j < NV; ++j) {
-            float* p = C + i * c_row + j * LANES;
-            store(p, add ? load(p) + c[i][j] : c[i][j]);
+            const float* p = C + i * c_row + j * LANES;
+            store(to + i * to_row + j * LANES, add ? load(p) + c[i][j] : c[i][j]);
         }
 }
 
-typedef void (*GatherKernel)(index_t, index_t, const float*, index_t, const float*, const Step*, float*, index_t, bool);
+typedef void (*GatherKernel)(index_t, index_t, const float*, index_t, const float*, const Step*, float*, index_t, bool,
+                             float*, index_t);
 
 template <int READING, bool PAIRS> static GatherKernel gather_kernel_for(int rows, int vectors) {
 #define KERNEL(MR, NV) \

@@ -140,3 +140,49 @@ static void write_block(const GatherRun& run, const Box& box, index_t group, ind
                 }
             }
 }
+
+// Where pixels that follow each other in a strip of columns do so in a float32 result, the microkernel of the last K
+// block writes them there. Panels that reach beyond a strip are copied.
+struct Straight {
+    bool possible = false;
+    float* data = nullptr;  // of the first output channel of the chunk, first pixel
+    index_t row = 0, image = 0, depth = 0, line = 0;  // from one to the next
+    index_t depths = 0, lines = 0;  // strips of one image: lines of each of the depths
+
+    float* at(index_t strip, index_t pixel) const {
+        const index_t z = strip / lines;
+        return data + z / depths * image + z % depths * depth + strip % lines * line + pixel;
+    }
+
+    void copy(index_t strip, index_t pixel, index_t pixels, index_t begin, index_t end, const float* from,
+              index_t from_row) const {
+        float* to = at(strip, pixel);
+        for (index_t m = begin; m < end; ++m)
+            for (index_t i = 0; i < pixels; ++i) to[m * row + i] = from[m * from_row + i];
+    }
+};
+
+// Strips hold one line each (`apart`) or all lines of one depth of one image, from each to the next `pitch` columns.
+static Straight straight_strips(const GatherRun& run, const Box& box, index_t channel, bool apart, index_t pitch) {
+    const Gather& g = run.g;
+    const index_t* st = run.target.tensor->stride;
+    const ClassSet& set = run.pass.classes;
+    const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
+    const index_t line = g.out_step[1] * st[3];
+    Straight s;
+    // Weights read in place are judged by the sums in the accumulators.
+    if (set.count > 1 || run.target.kind != STORE_F32 || g.out_step[2] * st[4] != 1 || run.pass.weights_in_place ||
+        (!apart && lines > 1 && (pitch != cells || line != cells)))
+        return s;
+    s.possible = true;
+    s.row = st[1];
+    s.image = st[0];
+    s.depth = g.out_step[0] * st[2];
+    s.line = line;
+    s.depths = box.end[1] - box.begin[1];
+    s.lines = apart ? lines : 1;
+    s.data = (float*)run.target.tensor->data + box.begin[0] * st[0] + channel * st[1] +
+             (set.axis[0][0].residue + box.begin[1] * g.out_step[0]) * st[2] +
+             (set.axis[1][0].residue + box.begin[2] * g.out_step[1]) * st[3] + set.axis[2][0].residue + box.begin[3];
+    return s;
+}

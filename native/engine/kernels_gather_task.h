@@ -213,6 +213,12 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
         in[2] = reaching_taps(taps[2], g.source_step[2], g.source_extent[2], x, x_last);
     };
 
+    const index_t pitch = pass.side_by_side ? strip_width : pass.direct ? t.pitch : cells;
+    Straight straight;
+    if (t.images == 1)
+        straight = straight_strips(run, box, group * g.rows + chunk_begin, pass.side_by_side, pitch);
+    const index_t strip_pixels = pass.side_by_side ? cells : (lines - 1) * pitch + cells;
+
     FillReport report;
     PairCheck source_pairs;
     index_t described = -1, described_depth = -1;
@@ -261,7 +267,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
             block_box(pass.blocks, least(block + run.blocks_apart, pass.blocks.total - 1), &next_box);
         Ahead cells_ahead = source_ahead(g, pass, next_box, t, group * g.depth + next.begin, next.end - next.begin);
         Ahead sums_ahead;
-        if (kb + 1 == k_blocks)
+        if (kb + 1 == k_blocks && !straight.possible)
             sums_ahead = result_ahead(g, pass, box, group * g.rows + chunk_begin + first_row, last_row - first_row);
         const index_t calls = ceil_div(last_row - first_row, pass.panel_rows) * ceil_div(columns, panel);
         const index_t sums_pace = ceil_div(sums_ahead.cache_lines(), calls);
@@ -273,6 +279,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
             float* acc = accumulators + c * c_class;
             if (length == 0) {
                 if (kb == 0) zero(acc + first_row * columns, (last_row - first_row) * columns);
+                straight.possible = false;
                 continue;
             }
             const index_t chain = chain_channels(pass, tap_count(list.taps)) / (run.in_pairs ? 2 : 1);
@@ -316,12 +323,23 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
                                         : reduced == length     ? ALL_WEIGHTS : SOME_WEIGHTS;
                     const index_t chain_steps = chain * (reduced / depth);
                     const GatherKernel* kernel = width < panel ? run.last_kernel[reading] : run.kernel[reading];
+                    const bool last = straight.possible && kb + 1 == k_blocks;
+                    const bool inside = last && i % strip_width + width <= strip_pixels;
+                    float* to = inside ? straight.at(i / strip_width, i % strip_width) : acc + i;
+                    const index_t to_row = inside ? straight.row : columns;
                     for (index_t m = row; m < stop; m += pass.panel_rows) {
                         const index_t height = least(pass.panel_rows, stop - m);
                         cells_ahead.go_on<READS>(4);
                         sums_ahead.go_on<WRITES>(sums_pace);
                         kernel[height](reduced, chain_steps, weights + (m - row) * per_row, per_row, b, steps,
-                                       acc + m * columns + i, columns, kb > 0);
+                                       acc + m * columns + i, columns, kb > 0, to + m * to_row, to_row);
+                    }
+                    if (!last || inside) continue;
+                    for (index_t j = i, n; j < least(i + width, count); j += n) {
+                        const index_t within_strip = j % strip_width;
+                        n = least(i + width - j, strip_width - within_strip);
+                        straight.copy(j / strip_width, within_strip, least(n, strip_pixels - within_strip), row, stop,
+                                      acc + j, columns);
                     }
                 }
             }
@@ -344,6 +362,7 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
         }
         if (!weights_finite) raise_flag(&run.weight_broken);
     }
+    if (straight.possible) return;
     if (pass.side_by_side && t.images > 1)
         write_images(run, box, group, chunk_begin + first_row, last_row - first_row, results, columns, c_class,
                      strip_width, plane);
