@@ -124,6 +124,7 @@ struct GatherPass {
     bool weights_in_place;         // too few columns to pack weights for: the microkernel reads the tensor
     bool shared_weights;           // chunk weights packed once for all threads; otherwise per task
     index_t chunks_at_once;        // chunks packed together
+    index_t groups_at_once;        // groups of one chunk that a task computes, their tiles filled together
     index_t row_splits;            // tasks per (chunk, block)
     size_t task_bytes, shared_bytes;
 };

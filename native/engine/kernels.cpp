@@ -14,6 +14,7 @@ namespace {
 #include "kernels_vector.h"
 #include "kernels_numbers.h"
 #include "kernels_tile.h"
+#include "kernels_ahead.h"
 #include "kernels_gather.h"
 #include "kernels_gather_results.h"
 #include "kernels_gather_task.h"

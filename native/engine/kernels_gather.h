@@ -181,8 +181,7 @@ struct GatherRun {
     int smallest_source = LARGEST_EXPONENT, smallest_weight = LARGEST_EXPONENT;
     float* packed = nullptr;  // shared packed weights of the chunks at hand
     bool source_in_place = false;  // 1x1 windows over contiguous float32: the source is its own tile
-    index_t first_chunk = 0;
-    index_t blocks_apart = 1;  // of the tasks a thread takes one after the other, when all are as fast
+    index_t first_chunk = 0, chunks = 0;  // at hand
     GatherKernel kernel[READINGS][MOST_PANEL_ROWS + 1] = {};  // by rows
     GatherKernel last_kernel[READINGS][MOST_PANEL_ROWS + 1] = {};  // of a single vector, for the last columns of a line
 

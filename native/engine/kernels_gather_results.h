@@ -148,39 +148,48 @@ struct Straight {
     float* data = nullptr;  // of the first output channel of the chunk, first pixel
     index_t row = 0, image = 0, depth = 0, line = 0;  // from one to the next
     index_t depths = 0, lines = 0;  // strips of one image: lines of each of the depths
+    index_t strip_width = 0, pixels = 0;  // columns of a strip, those of them that are pixels
 
-    float* at(index_t strip, index_t pixel) const {
-        const index_t z = strip / lines;
-        return data + z / depths * image + z % depths * depth + strip % lines * line + pixel;
+    bool holds(index_t column, index_t width) const { return column % strip_width + width <= pixels; }
+
+    float* at(index_t channel, index_t column) const {
+        const index_t strip = column / strip_width, z = strip / lines;
+        return data + channel * row + z / depths * image + z % depths * depth + strip % lines * line +
+               column % strip_width;
     }
 
-    void copy(index_t strip, index_t pixel, index_t pixels, index_t begin, index_t end, const float* from,
+    void copy(index_t channel, index_t channels, index_t column, index_t columns, const float* from,
               index_t from_row) const {
-        float* to = at(strip, pixel);
-        for (index_t m = begin; m < end; ++m)
-            for (index_t i = 0; i < pixels; ++i) to[m * row + i] = from[m * from_row + i];
+        for (index_t i = 0; i < columns; ++i) {
+            if ((column + i) % strip_width >= pixels) continue;
+            float* to = at(channel, column + i);
+            for (index_t m = 0; m < channels; ++m) to[m * row] = from[m * from_row + i];
+        }
     }
 };
 
-// Strips hold one line each (`apart`) or all lines of one depth of one image, from each to the next `pitch` columns.
-static Straight straight_strips(const GatherRun& run, const Box& box, index_t channel, bool apart, index_t pitch) {
+// Strips are one line each (images side by side) or all lines of one depth of one image, `pitch` columns each.
+static Straight straight_strips(const GatherRun& run, const Box& box, index_t channel, index_t strip_width,
+                                index_t pitch) {
     const Gather& g = run.g;
     const index_t* st = run.target.tensor->stride;
     const ClassSet& set = run.pass.classes;
+    const bool one_line = run.pass.side_by_side;
     const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
-    const index_t line = g.out_step[1] * st[3];
     Straight s;
+    s.line = g.out_step[1] * st[3];
     // Weights read in place are judged by the sums in the accumulators.
     if (set.count > 1 || run.target.kind != STORE_F32 || g.out_step[2] * st[4] != 1 || run.pass.weights_in_place ||
-        (!apart && lines > 1 && (pitch != cells || line != cells)))
+        (!one_line && lines > 1 && (pitch != cells || s.line != cells)))
         return s;
     s.possible = true;
     s.row = st[1];
     s.image = st[0];
     s.depth = g.out_step[0] * st[2];
-    s.line = line;
     s.depths = box.end[1] - box.begin[1];
-    s.lines = apart ? lines : 1;
+    s.lines = one_line ? lines : 1;
+    s.strip_width = strip_width;
+    s.pixels = one_line ? cells : lines * cells;
     s.data = (float*)run.target.tensor->data + box.begin[0] * st[0] + channel * st[1] +
              (set.axis[0][0].residue + box.begin[1] * g.out_step[0]) * st[2] +
              (set.axis[1][0].residue + box.begin[2] * g.out_step[1]) * st[3] + set.axis[2][0].residue + box.begin[3];

@@ -57,55 +57,6 @@ static bool source_is_tile(const Gather& g, const GatherPass& pass) {
            (g.batch == 1 || st[0] == channels * next);
 }
 
-// A box of a tensor that will be read or written next, asked for a few cache lines at a time while others are
-// multiplied. Only cells that lie side by side, in rows that follow each other.
-enum AheadFor { READS, WRITES };
-struct Ahead {
-    const char* data = nullptr;
-    index_t image = 0, channel = 0, depth = 0, length = 0;  // bytes from one to the next; of the rows of one plane
-    index_t images = 0, channels = 0, depths = 0, n = 0, c = 0, z = 0, at = 0;
-
-    void start(const cg_tensor& t, index_t first_image, index_t last_image, index_t first_channel, index_t count,
-               const index_t low[3], const index_t high[3]) {
-        const index_t* st = t.stride;
-        const index_t size = bytes_per_element(t.dtype), rows = high[1] - low[1], columns = high[2] - low[2];
-        if (st[4] != 1 || rows <= 0 || columns <= 0 || (rows > 1 && st[3] > columns)) return;
-        // The stride of a single one means nothing.
-        const auto step = [&](index_t many, index_t stride) { return many > 1 ? stride * size : 0; };
-        data = (const char*)t.data +
-               (first_image * st[0] + first_channel * st[1] + low[0] * st[2] + low[1] * st[3] + low[2]) * size;
-        length = ((rows > 1 ? (rows - 1) * st[3] : 0) + columns) * size;
-        images = last_image - first_image;
-        channels = count;
-        depths = high[0] - low[0];
-        image = step(images, st[0]);
-        channel = step(channels, st[1]);
-        depth = step(depths, st[2]);
-    }
-
-    index_t cache_lines() const { return images * channels * depths * ceil_div(length, 64); }
-
-    template <int FOR> INLINE void go_on(index_t lines) {
-        for (; lines > 0 && n < images; --lines) {
-            __builtin_prefetch(data + n * image + c * channel + z * depth + at, FOR == WRITES, 2);
-            at += 64;
-            if (at < length) continue;
-            at = 0;
-            if (++c < channels) continue;
-            c = 0;
-            if (++z < depths) continue;
-            z = 0;
-            ++n;
-        }
-    }
-};
-
-// Whether so many planes of so many cells are more than the near caches hold; what these have need not be asked for.
-static bool is_far(const cg_tensor& t, index_t planes, const index_t cells[3]) {
-    const double plane = double(cells[0]) * double(cells[1]) * double(cells[2]);
-    return plane * double(planes) * double(bytes_per_element(t.dtype)) > (8 << 20);
-}
-
 // The source cells of a block; one depth stands for all that a window reaches.
 static Ahead source_ahead(const Gather& g, const GatherPass& pass, const Box& box, const Tile& t, index_t channel,
                           index_t channels) {
@@ -138,15 +89,35 @@ static Ahead result_ahead(const Gather& g, const GatherPass& pass, const Box& bo
     return ahead;
 }
 
-static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t split, char* scratch) {
+// A block of pixels and some rows of a chunk, or all of the chunks of several groups: the rows of one group follow those
+// of the other, in the accumulators as in the result.
+struct GatherTask {
+    index_t chunk, groups, block, split;
+};
+
+static GatherTask gather_task_number(const GatherRun& run, index_t number) {
+    const GatherPass& pass = run.pass;
+    const index_t parts = ceil_div(run.chunks, pass.groups_at_once), rest = number / pass.row_splits;
+    // Groups that share cache lines follow each other; otherwise the blocks that share weights do.
+    const bool lines_shared = run.g.groups > 1 && channels_touch(*run.g.source);
+    const index_t part = lines_shared ? rest % parts : rest / pass.blocks.total;
+    const index_t first = part * pass.groups_at_once;
+    return GatherTask{run.first_chunk + first, least(pass.groups_at_once, run.chunks - first),
+                      lines_shared ? rest / parts : rest % pass.blocks.total, number % pass.row_splits};
+}
+
+// `next` is what this thread is likely to take after this.
+static void gather_task(GatherRun& run, const GatherTask& task, const GatherTask& next, char* scratch) {
     const Gather& g = run.g;
     const GatherPass& pass = run.pass;
+    const auto [chunk, groups, block, split] = task;
     const index_t group = chunk / pass.chunks, chunk_begin = chunk % pass.chunks * pass.chunk_rows;
     const index_t chunk_rows = least(g.rows - chunk_begin, pass.chunk_rows);
     const index_t panels = ceil_div(chunk_rows, pass.panel_rows);
     const index_t first_row = panels * split / pass.row_splits * pass.panel_rows;
     const index_t last_row = least(chunk_rows, panels * (split + 1) / pass.row_splits * pass.panel_rows);
     if (first_row >= last_row) return;
+    const index_t rows_here = groups * (last_row - first_row);
     Box box;
     block_box(pass.blocks, block, &box);
     const index_t panel = run.panel();
@@ -165,8 +136,9 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
     }
 
     Scratch take{scratch};
-    float* tile = take.take<float>(pass.depth_block * pass.tile_channel + 2 * panel + 64);
-    float* accumulators = take.take<float>(pass.chunk_rows * pass.columns * pass.classes.count);
+    float* tile = take.take<float>(pass.groups_at_once * pass.depth_block * pass.tile_channel + 2 * panel + 64);
+    const index_t all_rows = pass.groups_at_once * pass.chunk_rows;
+    float* accumulators = take.take<float>(all_rows * pass.columns * pass.classes.count);
     float* panels_packed = pass.direct ? nullptr : take.take<float>(k_most * pass.columns);
     int* offsets = take.take<int>(pass.depth_block * most(1, pass.sum_taps));
     Step* steps = (Step*)take.take<int>(2 * k_most);
@@ -216,13 +188,12 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
     const index_t pitch = pass.side_by_side ? strip_width : pass.direct ? t.pitch : cells;
     Straight straight;
     if (t.images == 1)
-        straight = straight_strips(run, box, group * g.rows + chunk_begin, pass.side_by_side, pitch);
-    const index_t strip_pixels = pass.side_by_side ? cells : (lines - 1) * pitch + cells;
+        straight = straight_strips(run, box, group * g.rows + chunk_begin, strip_width, pitch);
 
     FillReport report;
     PairCheck source_pairs;
     index_t described = -1, described_depth = -1;
-    const index_t c_class = pass.chunk_rows * columns;
+    const index_t c_class = all_rows * columns;
     const index_t k_blocks = run.k_blocks(), per_group = ceil_div(g.depth, pass.depth_block);
     index_t before = 0;
     for (index_t kb = 0; kb < k_blocks; ++kb) {
@@ -253,93 +224,96 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
             cells_at = (const float*)g.source->data + box.begin[0] * t.unit + (group * g.depth + k.begin) * t.channel +
                        box.begin[1] * t.plane + box.begin[2] * t.pitch + box.begin[3];
         else
-            fill_tile(run.source, g.source_extent, t, box, group * g.depth + k.begin, channels,
+            fill_tile(run.source, g.source_extent, t, box, group * g.depth + k.begin, groups * channels,
                       pass.classes.per[0] == 1 && !run.in_pairs ? &depth_taps[0] : nullptr, tile, &report,
                       pass.side_by_side ? plane : nullptr);
         if (run.in_pairs)
-            for (index_t r = 0; r < channels; r += 2)
-                pair_up(tile + r * t.channel, r + 1 < channels ? tile + (r + 1) * t.channel : nullptr, t.channel,
+            for (index_t r = 0; r < groups * channels; r += 2)
+                pair_up(tile + r * t.channel, r + 1 < groups * channels ? tile + (r + 1) * t.channel : nullptr, t.channel,
                         tile + r / 2 * t.channel, &source_pairs);
 
-        const KBlock next = k_block(run, kb + 1 < k_blocks ? kb + 1 : 0);
-        Box next_box = box;  // of the task this thread is likely to take next
-        if (kb + 1 == k_blocks)
-            block_box(pass.blocks, least(block + run.blocks_apart, pass.blocks.total - 1), &next_box);
-        Ahead cells_ahead = source_ahead(g, pass, next_box, t, group * g.depth + next.begin, next.end - next.begin);
+        const bool last_block = kb + 1 == k_blocks;
+        const KBlock next_k = k_block(run, last_block ? 0 : kb + 1);
+        Box next_box = box;
+        if (last_block) block_box(pass.blocks, next.block, &next_box);
+        const index_t next_group = last_block ? next.chunk / pass.chunks : group;
+        Ahead cells_ahead = source_ahead(g, pass, next_box, t, next_group * g.depth + next_k.begin,
+                                         (last_block ? next.groups : groups) * (next_k.end - next_k.begin));
         Ahead sums_ahead;
-        if (kb + 1 == k_blocks && !straight.possible)
-            sums_ahead = result_ahead(g, pass, box, group * g.rows + chunk_begin + first_row, last_row - first_row);
-        const index_t calls = ceil_div(last_row - first_row, pass.panel_rows) * ceil_div(columns, panel);
+        if (last_block && !straight.possible)
+            sums_ahead = result_ahead(g, pass, box, group * g.rows + chunk_begin + first_row, rows_here);
+        const index_t calls = ceil_div(rows_here, pass.panel_rows) * ceil_div(columns, panel);
         const index_t sums_pace = ceil_div(sums_ahead.cache_lines(), calls);
+        const index_t cells_pace = clamp(ceil_div(cells_ahead.cache_lines(), calls), 4, 8);
         const int* offset = offsets;
         for (int c = 0; c < pass.classes.count; ++c) {
-            StepList list{steps, offset, pass.weights_in_place ? &g : nullptr, paired, depth, t.channel, {}, {{-1, -1}, {-1, -1}, {-1, -1}}, 0};
+            StepList list{steps, offset, pass.weights_in_place ? &g : nullptr, paired, depth, t.channel, {},
+                          {{-1, -1}, {-1, -1}, {-1, -1}}, 0};
             class_taps(pass, k, c, list.taps);
             const index_t length = depth * tap_count(list.taps);
             float* acc = accumulators + c * c_class;
             if (length == 0) {
-                if (kb == 0) zero(acc + first_row * columns, (last_row - first_row) * columns);
+                if (kb == 0) zero(acc + first_row * columns, rows_here * columns);
                 straight.possible = false;
                 continue;
             }
             const index_t chain = chain_channels(pass, tap_count(list.taps)) / (run.in_pairs ? 2 : 1);
-            if (!pass.direct)
-                pack_panels(cells_at, offset, length, pixels, count, columns, eights, panel, panels_packed);
+            const bool straight_now = straight.possible && last_block;
             const index_t cached = pass.weights_in_place ? 12000 : 45000;
             const index_t at_once = most(4 * pass.panel_rows, cached / length / pass.panel_rows * pass.panel_rows);
-            for (index_t row = first_row; row < last_row; row += at_once) {
-                const index_t stop = least(last_row, row + at_once);
-                const float* weights;
-                index_t per_row = length;
-                if (pass.weights_in_place) {
-                    per_row = g.weight_row;
-                    weights = (const float*)g.weight->data + group * g.weight_group + (chunk_begin + row) * per_row +
-                              k.begin * g.weight_depth;
-                } else if (pass.shared_weights) {
-                    weights = run.packed + (chunk - run.first_chunk) * pass.chunk_rows * pass.reduction +
-                              before * chunk_rows + row * length;
-                } else {
-                    // One class only: merged classes always fit the shared memory or are not merged.
-                    pack_weights(run, group, chunk_begin + row, stop - row, k, local).note(&run);
-                    weights = local;
-                }
-                index_t reduced = length, strip = 0, within = 0;
-                for (index_t i = 0, width; i < columns; i += width, within += width) {
-                    const float* b = panels_packed + i * length;
-                    width = panel;
-                    if (pass.direct) {
-                        if (within == strip_width) within = 0, ++strip;
-                        b = cells_at + pixels[strip] + within;
-                        if (pass.side_by_side && strip_width - within <= LANES) width = LANES;
-                        if (within == 0 || pass.side_by_side) {
-                            TapRange in[3];
-                            reaching(list.taps, strip, within, in);
-                            list.describe(in);
-                            reduced = list.length;
+            for (index_t j = 0; j < groups; ++j, acc += g.rows * columns) {
+                const float* cells_of_group = cells_at + j * depth * t.channel;
+                if (!pass.direct)
+                    pack_panels(cells_of_group, offset, length, pixels, count, columns, eights, panel, panels_packed);
+                for (index_t row = first_row; row < last_row; row += at_once) {
+                    const index_t stop = least(last_row, row + at_once);
+                    const float* weights;
+                    index_t per_row = length;
+                    if (pass.weights_in_place) {
+                        per_row = g.weight_row;
+                        weights = (const float*)g.weight->data + group * g.weight_group +
+                                  (chunk_begin + row) * per_row + k.begin * g.weight_depth;
+                    } else if (pass.shared_weights) {
+                        weights = run.packed + (chunk + j - run.first_chunk) * pass.chunk_rows * pass.reduction +
+                                  before * chunk_rows + row * length;
+                    } else {
+                        // One class only: merged classes always fit the shared memory or are not merged.
+                        pack_weights(run, group, chunk_begin + row, stop - row, k, local).note(&run);
+                        weights = local;
+                    }
+                    index_t reduced = length, strip = 0, within = 0;
+                    for (index_t i = 0, width; i < columns; i += width, within += width) {
+                        const float* b = panels_packed + i * length;
+                        width = panel;
+                        if (pass.direct) {
+                            if (within == strip_width) within = 0, ++strip;
+                            b = cells_of_group + pixels[strip] + within;
+                            if (pass.side_by_side && strip_width - within <= LANES) width = LANES;
+                            if (within == 0 || pass.side_by_side) {
+                                TapRange in[3];
+                                reaching(list.taps, strip, within, in);
+                                list.describe(in);
+                                reduced = list.length;
+                            }
                         }
-                    }
-                    const int reading = !pass.direct            ? PACKED_BOTH
-                                        : pass.weights_in_place ? WEIGHTS_IN_PLACE
-                                        : reduced == length     ? ALL_WEIGHTS : SOME_WEIGHTS;
-                    const index_t chain_steps = chain * (reduced / depth);
-                    const GatherKernel* kernel = width < panel ? run.last_kernel[reading] : run.kernel[reading];
-                    const bool last = straight.possible && kb + 1 == k_blocks;
-                    const bool inside = last && i % strip_width + width <= strip_pixels;
-                    float* to = inside ? straight.at(i / strip_width, i % strip_width) : acc + i;
-                    const index_t to_row = inside ? straight.row : columns;
-                    for (index_t m = row; m < stop; m += pass.panel_rows) {
-                        const index_t height = least(pass.panel_rows, stop - m);
-                        cells_ahead.go_on<READS>(4);
-                        sums_ahead.go_on<WRITES>(sums_pace);
-                        kernel[height](reduced, chain_steps, weights + (m - row) * per_row, per_row, b, steps,
-                                       acc + m * columns + i, columns, kb > 0, to + m * to_row, to_row);
-                    }
-                    if (!last || inside) continue;
-                    for (index_t j = i, n; j < least(i + width, count); j += n) {
-                        const index_t within_strip = j % strip_width;
-                        n = least(i + width - j, strip_width - within_strip);
-                        straight.copy(j / strip_width, within_strip, least(n, strip_pixels - within_strip), row, stop,
-                                      acc + j, columns);
+                        const int reading = !pass.direct            ? PACKED_BOTH
+                                            : pass.weights_in_place ? WEIGHTS_IN_PLACE
+                                            : reduced == length     ? ALL_WEIGHTS : SOME_WEIGHTS;
+                        const index_t chain_steps = chain * (reduced / depth);
+                        const GatherKernel* kernel = width < panel ? run.last_kernel[reading] : run.kernel[reading];
+                        const bool inside = straight_now && straight.holds(i, width);
+                        float* to = inside ? straight.at(j * g.rows, i) : acc + i;
+                        const index_t to_row = inside ? straight.row : columns;
+                        for (index_t m = row; m < stop; m += pass.panel_rows) {
+                            const index_t height = least(pass.panel_rows, stop - m);
+                            cells_ahead.go_on<READS>(cells_pace);
+                            sums_ahead.go_on<WRITES>(sums_pace);
+                            kernel[height](reduced, chain_steps, weights + (m - row) * per_row, per_row, b, steps,
+                                           acc + m * columns + i, columns, kb > 0, to + m * to_row, to_row);
+                        }
+                        if (straight_now && !inside)
+                            straight.copy(j * g.rows + row, stop - row, i, least(width, count - i),
+                                          acc + row * columns + i, columns);
                     }
                 }
             }
@@ -355,8 +329,8 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
     if (pass.weights_in_place && report.padded) {
         bool weights_finite = true;
         const index_t runs = pass.side_by_side ? 1 : lines, length = cells * t.images;
-        for (index_t m = 0; m < pass.classes.count * (last_row - first_row); ++m) {
-            const float* row = results + m / (last_row - first_row) * c_class + m % (last_row - first_row) * columns;
+        for (index_t m = 0; m < pass.classes.count * rows_here; ++m) {
+            const float* row = results + m / rows_here * c_class + m % rows_here * columns;
             for (index_t u = 0; u < strips * runs; ++u)
                 weights_finite &= all_finite(row + u / runs * strip_width + u % runs * t.pitch, length);
         }
@@ -364,11 +338,10 @@ static void gather_task(GatherRun& run, index_t chunk, index_t block, index_t sp
     }
     if (straight.possible) return;
     if (pass.side_by_side && t.images > 1)
-        write_images(run, box, group, chunk_begin + first_row, last_row - first_row, results, columns, c_class,
-                     strip_width, plane);
+        write_images(run, box, group, chunk_begin + first_row, rows_here, results, columns, c_class, strip_width, plane);
     else
-        write_block(run, box, group, chunk_begin + first_row, last_row - first_row, results, columns, c_class,
-                    strip_columns, pass.side_by_side ? strip_width : pass.direct ? t.pitch : cells, plane);
+        write_block(run, box, group, chunk_begin + first_row, rows_here, results, columns, c_class, strip_columns, pitch,
+                    plane);
 }
 
 template <bool PAIRS> static void choose_kernels(int vectors, GatherKernel (&kernel)[READINGS][MOST_PANEL_ROWS + 1]) {
@@ -386,14 +359,13 @@ static int run_pass(const Gather& g, const GatherPass& pass, int threads, bool i
     choose(pass.panel_vectors, run.kernel);
     if (pass.side_by_side) choose(1, run.last_kernel);
     run.source_in_place = source_is_tile(g, pass);
-    run.blocks_apart = ceil_div(threads, pass.row_splits);
     const index_t all_chunks = pass.chunks * g.groups;
     if (pass.shared_weights && !pass.weights_in_place) {
         run.packed = (float*)shared_scratch(pass.shared_bytes);
         if (run.packed == nullptr) return CG_OUT_OF_MEMORY;
     }
     for (run.first_chunk = 0; run.first_chunk < all_chunks; run.first_chunk += pass.chunks_at_once) {
-        const index_t chunks = least(pass.chunks_at_once, all_chunks - run.first_chunk);
+        run.chunks = least(pass.chunks_at_once, all_chunks - run.first_chunk);
         if (pass.shared_weights && !pass.weights_in_place) {
             const index_t k_blocks = run.k_blocks();
             auto pack = [&](index_t task, char*) {
@@ -404,17 +376,15 @@ static int run_pass(const Gather& g, const GatherPass& pass, int threads, bool i
                             packed_before(run, kb) * rows;
                 pack_weights(run, chunk / pass.chunks, begin, rows, k_block(run, kb), to).note(&run);
             };
-            const int status = in_parallel(threads, chunks * k_blocks, 0, pack);
+            const int status = in_parallel(threads, run.chunks * k_blocks, 0, pack);
             if (status != CG_OK) return status;
         }
-        // Groups that share cache lines follow each other; otherwise the blocks that share weights do.
-        const bool lines_shared = g.groups > 1 && channels_touch(*g.source);
-        auto compute = [&](index_t task, char* scratch) {
-            const index_t split = task % pass.row_splits, rest = task / pass.row_splits;
-            if (lines_shared) gather_task(run, run.first_chunk + rest % chunks, rest / chunks, split, scratch);
-            else gather_task(run, run.first_chunk + rest / pass.blocks.total, rest % pass.blocks.total, split, scratch);
+        const index_t tasks = ceil_div(run.chunks, pass.groups_at_once) * pass.blocks.total * pass.row_splits;
+        auto compute = [&](index_t number, char* scratch) {
+            gather_task(run, gather_task_number(run, number),
+                        gather_task_number(run, least(number + threads, tasks - 1)), scratch);
         };
-        const int status = in_parallel(threads, chunks * pass.blocks.total * pass.row_splits, pass.task_bytes, compute);
+        const int status = in_parallel(threads, tasks, pass.task_bytes, compute);
         if (status != CG_OK) return status;
     }
     if (is_raised(&run.weight_broken) && is_raised(&run.padding_met)) return STATUS_REDO_PLAIN;

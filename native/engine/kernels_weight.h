@@ -134,6 +134,7 @@ struct WeightRun {
     index_t taps, panel;
     bool fine_in_place;  // float32 without padding is broadcast from where it lies
     bool in_pairs;       // two pixels are one word of the tile and of the packed coarse values
+    bool fine_ahead, coarse_ahead;  // are asked for before they are copied
     const BiasRun& bias;
     float* partial_sums = nullptr;
     double* bias_sums = nullptr;  // [run of pixels][coarse channel]
@@ -323,6 +324,33 @@ static void add_packed_bias(WeightRun& run, index_t partial, index_t pixels, con
     for (index_t c = 0; c < end - begin; ++c) sums[c] += total[c];
 }
 
+// The fine cells of a block; one depth stands for all that a window reaches.
+static Ahead fine_ahead(const WeightRun& run, const Box& box, const AxisTaps taps[3], index_t channel,
+                        index_t channels) {
+    const cg_problem& p = run.p;
+    Ahead ahead;
+    index_t low[3], high[3];
+    for (int a = 0; a < 3; ++a) {  // far beyond any memory, where the products below would overflow
+        const index_t first = taps[a].first_offset, last = first + (taps[a].count - 1) * taps[a].offset_step;
+        if (p.stride[a] > (1 << 20) || magnitude(first) > (1 << 30) || magnitude(last) > (1 << 30)) return ahead;
+        low[a] = clamp(p.stride[a] * box.begin[a + 1] + first, 0, p.fine[a]);
+        high[a] = clamp(p.stride[a] * (box.end[a + 1] - 1) + last + 1, low[a], p.fine[a]);
+    }
+    if (high[0] > low[0] + 1) low[0] = high[0] - 1;
+    ahead.start(p.fine_operand, box.begin[0], box.end[0], channel, channels, low, high);
+    return ahead;
+}
+
+// The coarse values of a block that are packed together, beginning with panel `first`.
+static Ahead coarse_ahead(const WeightRun& run, const Box& box, index_t group, index_t first, index_t last) {
+    const index_t channels = run.p.coarse_channels;
+    const index_t end = least(channels, least(last, first + run.plan.panel_block) * run.panel);
+    Ahead ahead;
+    ahead.start(run.p.coarse_operand, box.begin[0], box.end[0], group * channels + first * run.panel,
+                end - first * run.panel, box.begin + 1, box.end + 1);
+    return ahead;
+}
+
 static void weight_task(WeightRun& run, index_t partial, index_t group, index_t tap_group_number, index_t channel_part,
                         index_t panel_part, char* scratch) {
     const WeightPlan& plan = run.plan;
@@ -363,9 +391,11 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
     bool coarse_finite = true;
     const index_t blocks = plan.blocks.total;
     index_t listed_size[4] = {};
-    for (index_t b = blocks * partial / plan.partials; b < blocks * (partial + 1) / plan.partials; ++b) {
-        Box box;
+    const index_t end = blocks * (partial + 1) / plan.partials;
+    for (index_t b = blocks * partial / plan.partials; b < end; ++b) {
+        Box box, next_box;
         block_box(plan.blocks, b, &box);
+        block_box(plan.blocks, b + 1 < end ? b + 1 : b, &next_box);
         Tile t;
         shape_tile(box, plan.span, plan.slots, false, &t, 0, plan.tile_cell);
         for (int a = 0; a < 3; ++a) t.axis[a] = tile_axis(taps[a], p.stride[a]);
@@ -404,6 +434,17 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
                                          first + q * run.panel, end);
                 }
             }
+            // What is packed next: the next panels of this block, or the first of the next one.
+            const bool last_panels = panel_end == last_panel;
+            Ahead coarse_to_come;
+            if (run.coarse_ahead && (!last_panels || b + 1 < end))
+                coarse_to_come = coarse_ahead(run, last_panels ? next_box : box, group,
+                                              last_panels ? first_panel : panel_end, last_panel);
+            const index_t sets = plan.by_tap ? count : 1, next_row = sets;
+            const auto calls = [&](index_t channels) {
+                return (panel_end - panel) * sets * ceil_div(channels * count / sets, plan.panel_rows);
+            };
+            const index_t coarse_pace = ceil_div(coarse_to_come.cache_lines(), calls(last_channel - first_channel));
             if (run.in_pairs)
                 for (index_t q = 0; q < panel_end - panel; ++q)
                     pair_pixels(pixels, box.end[3] - box.begin[3], run.panel, plan.by_tap,
@@ -440,12 +481,22 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
                 }
                 for (index_t c = 1; c < channels; ++c)
                     for (index_t i = 0; i < count; ++i) row[c * count + i] = row[i] + int(c * t.channel);
+                // The next tile of this block, or the first of the next one.
+                Ahead fine_to_come;
+                const bool last_tile = f + channels == last_channel;
+                if (run.fine_ahead && (last_tile ? last_panels && b + 1 < end : panel == first_panel)) {
+                    const index_t from = last_tile ? first_channel : f + channels;
+                    fine_to_come = fine_ahead(run, last_tile ? next_box : box, taps, group * p.fine_channels + from,
+                                              least(plan.tile_channels, last_channel - from));
+                }
+                const index_t fine_pace = ceil_div(fine_to_come.cache_lines(), calls(channels));
                 // Rows of the result: (f, tap) in order, or channel after channel of one tap with the pixels it meets.
-                const index_t sets = plan.by_tap ? count : 1, next_row = sets;
                 const index_t rows = channels * count / sets;
                 for (index_t q = panel; q < panel_end; ++q)
                     for (index_t r = 0; r < rows; r += plan.panel_rows)
                         for (index_t s = 0; s < sets; ++s) {
+                            coarse_to_come.go_on<READS_NEAR>(coarse_pace);
+                            fine_to_come.go_on<READS_NEAR>(fine_pace);
                             const index_t height = least(plan.panel_rows, rows - r), first = r * next_row + s;
                             run.kernel[reading][height](
                                 listed[s], chain_end + s * pixels, cells, row + first, next_row, pixel + s * pixels,
@@ -494,7 +545,12 @@ static int run_weight(const cg_problem& p, int threads, bool in_pairs) {
     const BiasRun bias(p);
     WeightRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight),
                   p.window[0] * p.window[1] * p.window[2], index_t(plan.panel_vectors) * LANES,
-                  fine_is_tile(p, plan), in_pairs, bias};
+                  fine_is_tile(p, plan), in_pairs, false, false, bias};
+    // What lies near need not be asked for; nor cache lines that groups share, which the first of them brings.
+    run.fine_ahead = !run.fine_in_place && is_far(p.fine_operand, p.batch * p.groups * p.fine_channels, p.fine) &&
+                     (p.groups == 1 || !channels_touch(p.fine_operand));
+    run.coarse_ahead = is_far(p.coarse_operand, p.batch * p.groups * p.coarse_channels, p.coarse) &&
+                       (p.groups == 1 || !channels_touch(p.coarse_operand));
     for (int rows = 1; rows <= MOST_PANEL_ROWS; ++rows) {
         run.kernel[ALL_PIXELS][rows] = weight_kernel_for<ALL_PIXELS>(rows, plan.panel_vectors);
         run.kernel[LISTED_PIXELS][rows] = weight_kernel_for<LISTED_PIXELS>(rows, plan.panel_vectors);

@@ -370,6 +370,23 @@ static void share_lines(const Spread spread[3], index_t panel, int threads, Gath
     }
 }
 
+// Groups of few channels: as many as fill a cache line, or two where channels lie side by side. Blocks, taps and steps
+// are described once for all of them. Fewer where threads would wait or the tile would not fit.
+static index_t groups_at_once(const Gather& g, const GatherPass& pass, int threads) {
+    const bool whole = pass.chunks == 1 && pass.depth_block >= g.depth && pass.row_splits == 1 &&
+                       pass.tap_groups[0] * pass.tap_groups[1] * pass.tap_groups[2] == 1;
+    if (!whole || !pass.shared_weights || pass.weights_in_place || (pass.paired && g.depth % 2 != 0)) return 1;
+    const index_t channels = g.source->stride[1] == 1 || g.target->stride[1] == 1 ? 32 : 16;
+    index_t groups = clamp(channels / most(g.rows, g.depth), 1, least(g.groups, pass.chunks_at_once));
+    const auto too_many = [&](index_t many) {
+        return many * pass.depth_block * pass.tile_channel > TILE_FLOATS ||
+               many * pass.chunk_rows * pass.columns * pass.classes.count > ACCUMULATOR_FLOATS ||
+               pass.blocks.total * (pass.chunks_at_once / many) < 4 * threads;
+    };
+    while (groups > 1 && too_many(groups)) groups /= 2;
+    return groups;
+}
+
 bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassList& list, index_t number, int lanes,
                int threads, int path, GatherPass* pass) {
     ClassSet& set = pass->classes;
@@ -515,6 +532,8 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
            pass->row_splits * 2 * pr <= pass->chunk_rows)
         pass->row_splits *= 2;
 
+    pass->groups_at_once = groups_at_once(g, *pass, threads);
+
     const index_t k_most = pass->depth_block * most(1, pass->most_taps);
     const Blocks& b = pass->blocks;
     pass->plane_floats = b.per[2] * b.per[3] * set.per[2] + 64;
@@ -522,8 +541,9 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
         pass->plane_floats = b.per[0] * most((b.per[2] + spread[1].span) * (b.per[3] + spread[2].span),
                                              b.per[2] * b.per[3] * set.per[2] + 16) + 64;
     const index_t block_rows = most(4 * pr, LOCAL_WEIGHT_FLOATS / k_most / pr * pr);
-    pass->task_bytes = floats(pass->depth_block * pass->tile_channel + 2 * panel + 64) +      // tile
-                       floats(pass->chunk_rows * pass->columns * set.count) +                 // accumulators
+    pass->task_bytes = floats(pass->groups_at_once * pass->depth_block * pass->tile_channel +
+                              2 * panel + 64) +                                               // tile
+                       floats(pass->groups_at_once * pass->chunk_rows * pass->columns * set.count) +  // accumulators
                        (pass->direct ? 0 : floats(k_most * pass->columns)) +                  // packed panels
                        floats(pass->depth_block * most(1, pass->sum_taps)) +                  // tap offsets
                        floats(2 * k_most) +                                                   // steps
@@ -653,7 +673,7 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     const index_t panel = index_t(plan->panel_vectors) * lanes;
     plan->panels = ceil_div(c, panel);
     plan->tile_channel = tile_floats(plan->blocks, spread);
-    plan->tile_channels = clamp(tile_limit / most(1, plan->tile_channel), 1, f);
+    plan->tile_channels = even_part(f, clamp(tile_limit / most(1, plan->tile_channel), 1, f), 1);
     // Channels last under a single tap: copied as they lie (with more taps rows of one channel are read faster). What a
     // cell takes is an odd number of cache lines, so that neighbours do not fight for the same cache sets.
     const index_t* fine_stride = p.fine_operand.stride;

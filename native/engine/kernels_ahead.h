@@ -1,0 +1,65 @@
+// Memory asked for before it is needed: processors guess rows that go on, not the next plane, block or cell.
+#pragma once
+
+// A box of a tensor that will be read or written next, asked for a few cache lines at a time while others are
+// multiplied: the rows of planes that follow each other in memory, or the channels of cells where these lie side by side.
+// Into the second cache, or into the first: what will be copied by the weight contraction never was in the second one
+// when it was asked for there (measured), while planes of a depthwise window push each other out of the first.
+enum AheadFor { READS, WRITES, READS_NEAR };
+struct Ahead {
+    const char* data = nullptr;
+    index_t image = 0, outer = 0, inner = 0, length = 0;  // bytes from one to the next; of what lies side by side
+    index_t images = 0, outers = 0, inners = 0, n = 0, o = 0, i = 0, at = 0;
+
+    void start(const cg_tensor& t, index_t first_image, index_t last_image, index_t first_channel, index_t channels,
+               const index_t low[3], const index_t high[3]) {
+        const index_t* st = t.stride;
+        const index_t size = bytes_per_element(t.dtype);
+        const index_t depths = high[0] - low[0], rows = high[1] - low[1], columns = high[2] - low[2];
+        if (depths <= 0 || rows <= 0 || columns <= 0) return;
+        if (st[4] == 1 && (rows == 1 || st[3] <= columns)) {
+            describe(depths, st[2] * size, channels, st[1] * size, ((rows > 1 ? (rows - 1) * st[3] : 0) + columns) * size);
+        } else if (channels_touch(t) && (rows == 1 || st[3] == columns * st[4])) {
+            describe(depths, st[2] * size, rows * columns, st[4] * size, channels * size);
+        } else if (channels_touch(t) && depths == 1) {
+            describe(rows, st[3] * size, columns, st[4] * size, channels * size);
+        } else {
+            return;
+        }
+        data = (const char*)t.data +
+               (first_image * st[0] + first_channel * st[1] + low[0] * st[2] + low[1] * st[3] + low[2] * st[4]) * size;
+        images = last_image - first_image;
+        image = images > 1 ? st[0] * size : 0;
+    }
+
+    void describe(index_t many, index_t apart, index_t within, index_t within_apart, index_t bytes) {
+        outers = many;
+        outer = many > 1 ? apart : 0;  // the stride of a single one means nothing
+        inners = within;
+        inner = within > 1 ? within_apart : 0;
+        length = bytes;
+    }
+
+    index_t cache_lines() const { return images * outers * inners * ceil_div(length, 64); }
+
+    template <int FOR> INLINE void go_on(index_t lines) {
+        for (; lines > 0 && n < images; --lines) {
+            const char* line = data + n * image + o * outer + i * inner + at;
+            __builtin_prefetch(line, FOR == WRITES, FOR == READS_NEAR ? 3 : 2);
+            at += 64;
+            if (at < length) continue;
+            at = 0;
+            if (++i < inners) continue;
+            i = 0;
+            if (++o < outers) continue;
+            o = 0;
+            ++n;
+        }
+    }
+};
+
+// Whether so many planes of so many cells are more than the near caches hold; what these have need not be asked for.
+static bool is_far(const cg_tensor& t, index_t planes, const index_t cells[3]) {
+    const double plane = double(cells[0]) * double(cells[1]) * double(cells[2]);
+    return plane * double(planes) * double(bytes_per_element(t.dtype)) > (8 << 20);
+}
