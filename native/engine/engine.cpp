@@ -65,6 +65,17 @@ const Isa* choose_isa() {
     return rows[0].isa;
 }
 
+#if defined(__x86_64__) && !defined(CG_ONLY_ISA)
+// Weights of up to eight channels per group fill half of an AVX-512 vector: AVX2 has the same bits sooner.
+const Isa& isa_for(const cg_problem& p, int contraction, int path) {
+    const bool half_filled = isa().lanes == 16 && contraction == TO_WEIGHT && path == PATH_GEMM_PACKED &&
+                             p.coarse_channels <= 8;
+    return half_filled ? isa_avx2 : isa();
+}
+#else
+const Isa& isa_for(const cg_problem&, int, int) { return isa(); }
+#endif
+
 // ---- what the engine refuses -----------------------------------------------------------------------------------
 
 const index_t LARGEST = index_t(1) << 40;        // of an extent, a stride or a padding
@@ -325,7 +336,8 @@ int64_t cg_workspace_bytes(const cg_problem* problem) {
     size_t largest = 0;
     for (int contraction = TO_FINE; contraction <= BIAS; ++contraction) {
         if (result_of(p, contraction).data == nullptr || sums_nothing(p, contraction)) continue;
-        const size_t bytes = isa().workspace(p, contraction, choose_path(p, contraction), threads);
+        const int path = choose_path(p, contraction);
+        const size_t bytes = isa_for(p, contraction, path).workspace(p, contraction, path, threads);
         if (bytes > largest) largest = bytes;
     }
     return int64_t(largest);
@@ -345,7 +357,8 @@ int32_t cg_run(const cg_problem* problem) {
             continue;
         }
         try {
-            status = isa().run(p, contraction, choose_path(p, contraction), threads);
+            const int path = choose_path(p, contraction);
+            status = isa_for(p, contraction, path).run(p, contraction, path, threads);
         } catch (const std::bad_alloc&) {
             status = CG_OUT_OF_MEMORY;
         }
