@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from operator import index
 from typing import Any, NamedTuple, cast
 
@@ -177,12 +178,18 @@ def plan(request: Request) -> ExecutablePlan:
 # ---- reading what the caller holds -------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=64)
+def _name_of(dtype: np.dtype[Any]) -> str:
+    """NumPy puts a dtype's name together anew each time, which would take half of a tiny call."""
+    return str(dtype.name)
+
+
 def _operand(source: object, name: str) -> Operand:
     if type(source) is np.ndarray:
         array = source
         if not (array.flags.aligned and array.dtype.isnative):
             array = array.astype(array.dtype.newbyteorder("="))
-        return Operand(array, array.dtype.name, "")
+        return Operand(array, _name_of(array.dtype), "")
     if isinstance(source, Tensor):
         return Operand(source.data, source.dtype.name, source.format if source.format != "ND" else "")
     try:
@@ -208,7 +215,7 @@ def _buffer(buffer: object, name: str) -> Operand:
     if isinstance(buffer, Tensor):
         array, dtype, layout = buffer.data, buffer.dtype.name, buffer.format if buffer.format != "ND" else ""
     elif isinstance(buffer, np.ndarray):
-        array, dtype, layout = buffer, buffer.dtype.name, ""
+        array, dtype, layout = buffer, _name_of(buffer.dtype), ""
     else:
         kind = type(buffer).__name__
         raise ConvGradError(f"{name} must be a NumPy array or a Tensor, not {kind}", rule="out.type", value=kind)
