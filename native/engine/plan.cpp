@@ -439,12 +439,16 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     index_t depth = clamp(REDUCTION_BLOCK / most(1, pass->most_taps), 1, g.depth);
     depth = clamp(TILE_FLOATS / most(1, nominal_tile), 1, depth);
     pass->depth_block = ceil_div(g.depth, ceil_div(g.depth, depth));
-    // Up to three rows are not cut: that would cost a sixth of the time. A small reduction of few rows is mostly copying
-    // and can afford short chains.
+    // Up to three rows are not cut: that would cost a sixth of the time. Nor are sums that are stored in 16 bits or less:
+    // no chain errs as much. A small reduction of few rows is mostly copying and can afford short chains.
     const bool brief = g.rows <= 8 && g.depth * pass->most_taps <= CHAIN;
-    pass->chain = g.rows <= 3 ? index_t(MOST_TAPS) : index_t(brief ? SHORT_CHAIN : CHAIN);
+    const bool stored_short = bytes_per_element(g.target->dtype) <= 2;
+    pass->chain = g.rows <= 3 || stored_short ? index_t(MOST_TAPS) : index_t(brief ? SHORT_CHAIN : CHAIN);
     pass->paired = pass->depth_block > 1 && 2 * pass->most_taps <= pass->chain;
-    if (pass->paired) pass->depth_block = round_up(pass->depth_block, 2);
+    if (pass->paired) {
+        pass->depth_block = round_up(pass->depth_block, 2);
+        if (pass->depth_block * pass->most_taps > MOST_TAPS) pass->depth_block -= 2;
+    }
 
     if (path == PATH_DEPTHWISE_ROWS) {
         // One channel at a time; tasks take as many as make them worth handing out.
@@ -686,9 +690,14 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     plan->block_pixels = plan->blocks.per[0] * plan->blocks.per[1] * plan->blocks.per[2] * plan->blocks.per[3];
     // n pixels in chains of L err by about sqrt(L + n/L): a little more than the best length is as good, and faster.
     for (plan->chain = 48; plan->chain < 112 && 2 * plan->chain * plan->chain < 5 * least(pixels, 1 << 20);) plan->chain += 8;
-    plan->chain = even_part(plan->block_pixels, plan->chain, 1);
+    // Sums that are stored in 16 bits or less are not cut at all: no chain errs as much.
+    const bool stored_short = bytes_per_element(p.to_weight.dtype) <= 2;
+    plan->chain = stored_short ? plan->block_pixels : even_part(plan->block_pixels, plan->chain, 1);
     plan->channel_split = plan->panel_split = 1;
     const index_t wanted = (plan->partials > 1 ? 2 : 4) * index_t(threads);
+    const double pack_price = double(c) * double(pixels);
+    // Short rows are copied piece by piece.
+    const double fill_price = double(f) * double(plan->tile_channel) * double(blocks) * (p.fine[2] < 8 ? 3 : 1);
     for (;;) {
         plan->channels_per_task = ceil_div(f, plan->channel_split);
         plan->panels_per_task = ceil_div(plan->panels, plan->panel_split);
@@ -697,8 +706,10 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
         const index_t tasks = plan->partials * p.groups * plan->group_count * plan->channel_split * plan->panel_split;
         if (fits && tasks >= wanted) break;
         if (!fits && plan->panels_per_task * panel > 256) plan->panel_split *= 2;
-        // Splitting channels packs the coarse values again, splitting panels fills the tile again: in turn.
-        else if (plan->channels_per_task >= 16 && (plan->channel_split <= plan->panel_split || plan->panels_per_task < 4))
+        // Splitting channels packs the coarse values again, splitting panels fills the tile again: what costs less.
+        else if (plan->channels_per_task >= 16 &&
+                 (pack_price * double(plan->channel_split) <= fill_price * double(plan->panel_split) ||
+                  plan->panels_per_task < 4))
             plan->channel_split *= 2;
         else if (plan->panels_per_task >= 2) plan->panel_split *= 2;
         else if (plan->channels_per_task >= 2) plan->channel_split *= 2;
@@ -706,7 +717,9 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     }
     plan->channel_split = ceil_div(f, plan->channels_per_task);
     plan->panel_split = ceil_div(plan->panels, plan->panels_per_task);
-    plan->panel_block = clamp(65536 / most(1, plan->block_pixels * panel), 1, plan->panels_per_task);
+    // Several tiles are filled again for every block of panels: a large one then. Panels wait in L3 for their turn.
+    const index_t packed = plan->tile_channels < plan->channels_per_task ? 256 << 10 : 64 << 10;
+    plan->panel_block = clamp(packed / most(1, plan->block_pixels * panel), 1, plan->panels_per_task);
     plan->tile_floats = most(plan->tile_channels * plan->tile_channel + 64, plan->tile_cell * (plan->tile_channel + 1));
     plan->task_bytes = floats(plan->tile_floats) +
                        floats(plan->panel_block * panel * plan->block_pixels) +
