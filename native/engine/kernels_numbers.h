@@ -84,11 +84,7 @@ template <int KIND> struct Loader {
             __builtin_memcpy(&v, &bits, 4);
             return v;
         }
-        alignas(32) uint16_t half[8] = {};
-        if (KIND == LOAD_F16) {
-            half[0] = ((const uint16_t*)data)[i];
-            return from_half8(half)[0];
-        }
+        if (KIND == LOAD_F16) return from_half8(h8{((const uint16_t*)data)[i]})[0];
         const v8 v = broadcast8(((const float*)data)[i]);
         return narrowed(v)[0];
     }
@@ -99,13 +95,13 @@ template <int KIND> struct Loader {
         if (KIND == LOAD_F32_AS_F16) {
             alignas(32) uint16_t half[8];
             to_half8(half, v);
-            return from_half8(half);
+            return from_half8(load_halves(half));
         }
         return v;
     }
     INLINE v8 eight(index_t i) const {
-        if (KIND == LOAD_F16) return from_half8((const uint16_t*)data + i);
-        if (KIND == LOAD_BF16) return from_bfloat8((const uint16_t*)data + i);
+        if (KIND == LOAD_F16) return from_half8(load_halves((const uint16_t*)data + i));
+        if (KIND == LOAD_BF16) return from_bfloat8(load_halves((const uint16_t*)data + i));
         if (KIND == LOAD_F32 || KIND == LOAD_HF32_11 || KIND == LOAD_HF32_10 || KIND == LOAD_F32_AS_F16 ||
             KIND == LOAD_F32_AS_BF16)
             return narrowed(load8((const float*)data + i));
@@ -114,11 +110,8 @@ template <int KIND> struct Loader {
         return v;
     }
     INLINE v8 four(index_t i) const {  // and zeros
-        if (KIND == LOAD_F16 || KIND == LOAD_BF16) {
-            alignas(16) uint16_t half[8] = {};
-            __builtin_memcpy(half, (const uint16_t*)data + i, 8);
-            return KIND == LOAD_F16 ? from_half8(half) : from_bfloat8(half);
-        }
+        if (KIND == LOAD_F16) return from_half8(load_four_halves((const uint16_t*)data + i));
+        if (KIND == LOAD_BF16) return from_bfloat8(load_four_halves((const uint16_t*)data + i));
         if (KIND == LOAD_BYTE || KIND == LOAD_F64 || KIND == LOAD_ANY)
             return v8{one(i), one(i + 1), one(i + 2), one(i + 3), 0, 0, 0, 0};
         typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));

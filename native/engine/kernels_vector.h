@@ -14,6 +14,7 @@ typedef float v8 __attribute__((vector_size(32)));
 typedef float v8_unaligned __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t i8 __attribute__((vector_size(32)));
 typedef uint32_t u8 __attribute__((vector_size(32)));
+typedef uint16_t h8 __attribute__((vector_size(16)));
 typedef uint16_t h8_unaligned __attribute__((vector_size(16), aligned(2), may_alias));
 typedef double d4 __attribute__((vector_size(32)));
 
@@ -167,18 +168,27 @@ static INLINE void transpose4x8(const v8 c[4], v8 r[8]) {
 
 // ---- float16 ---------------------------------------------------------------------------------------------------
 
-static INLINE v8 from_half8(const uint16_t* p) {
+// Eight numbers of 16 bits, or four and zeros.
+static INLINE h8 load_halves(const uint16_t* p) { return *(const h8_unaligned*)p; }
+static INLINE h8 load_four_halves(const uint16_t* p) {
+    typedef uint64_t two __attribute__((vector_size(16)));
+    uint64_t four;
+    __builtin_memcpy(&four, p, 8);
+    return (h8)two{four, 0};
+}
+
+static INLINE v8 from_half8(h8 halves) {
 #if defined(__F16C__)
-    return (v8)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p));
+    return (v8)_mm256_cvtph_ps((__m128i)halves);
 #elif defined(__aarch64__)
     union { v8 v; float32x4_t q[2]; } r;
-    const float16x8_t h = vreinterpretq_f16_u16(vld1q_u16(p));
+    const float16x8_t h = vreinterpretq_f16_u16((uint16x8_t)halves);
     r.q[0] = vcvt_f32_f16(vget_low_f16(h));
     r.q[1] = vcvt_high_f32_f16(h);
     return r.v;
 #else
     //  s eeeee ffffffffff  ->  the exponent and fraction moved up, times 2^112: exact, subnormals too
-    const u8 h = __builtin_convertvector(*(const h8_unaligned*)p, u8);
+    const u8 h = __builtin_convertvector(halves, u8);
     const u8 rest = (h & 0x7fffu) << 13;
     const u8 scaled = (u8)((v8)rest * 0x1p112f);
     const u8 special = (u8)(rest >= 0x0f800000u);
@@ -206,9 +216,7 @@ static INLINE void to_half8(uint16_t* p, v8 v) {
 
 // ---- bfloat16 --------------------------------------------------------------------------------------------------
 
-static INLINE v8 from_bfloat8(const uint16_t* p) {
-    return (v8)(__builtin_convertvector(*(const h8_unaligned*)p, u8) << 16);
-}
+static INLINE v8 from_bfloat8(h8 halves) { return (v8)(__builtin_convertvector(halves, u8) << 16); }
 
 //  s eeeeeeee fffffff dddddddddddddddd   keep 16 bits; half of the last kept bit, less one, plus that bit: ties to even
 static INLINE u8 bfloat_bits(v8 v) {
