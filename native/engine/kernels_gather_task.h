@@ -133,6 +133,8 @@ static void gather_task(GatherRun& run, const GatherTask& task, const GatherTask
         t.plane = g.source_extent[1] * t.pitch;
         t.channel = g.source_extent[0] * t.plane;
         t.unit = g.depth * g.groups * t.channel;
+    } else {
+        join_planes(g.source_extent, pass.groups_at_once * pass.depth_block, &t);
     }
 
     Scratch take{scratch};
@@ -227,10 +229,15 @@ static void gather_task(GatherRun& run, const GatherTask& task, const GatherTask
             fill_tile(run.source, g.source_extent, t, box, group * g.depth + k.begin, groups * channels,
                       pass.classes.per[0] == 1 && !run.in_pairs ? &depth_taps[0] : nullptr, tile, &report,
                       pass.side_by_side ? plane : nullptr);
-        if (run.in_pairs)
-            for (index_t r = 0; r < groups * channels; r += 2)
-                pair_up(tile + r * t.channel, r + 1 < groups * channels ? tile + (r + 1) * t.channel : nullptr, t.channel,
-                        tile + r / 2 * t.channel, &source_pairs);
+        if (run.in_pairs) {
+            const index_t units = t.unit > t.channel ? box.end[0] - box.begin[0] : 1, all = groups * channels;
+            for (index_t n = 0; n < units; ++n)
+                for (index_t r = 0; r < all; r += 2) {
+                    float* first = tile + n * t.unit + r * t.channel;
+                    pair_up(first, r + 1 < all ? first + t.channel : nullptr, t.channel, first - r / 2 * t.channel,
+                            &source_pairs);
+                }
+        }
 
         const bool last_block = kb + 1 == k_blocks;
         const KBlock next_k = k_block(run, last_block ? 0 : kb + 1);

@@ -58,6 +58,16 @@ static void shape_tile(const Box& box, const index_t span[3], const index_t slot
     t->channel = channels_inside > 0 ? 1 : side_by_side ? t->unit : batch * t->unit;
 }
 
+// Where a tile holds whole planes, all `channels` of an image can be one run of memory, in the tensor as in the tile: images
+// are outermost then.
+static void join_planes(const index_t extent[3], index_t channels, Tile* t) {
+    if (t->images > 1 || t->column > 1 || t->shared > 0 || t->cells[0] > 1) return;
+    for (int a = 0; a < 3; ++a)
+        if (t->slots[a] > 1 || t->cells[a] != extent[a]) return;
+    t->channel = t->unit;
+    t->unit *= channels;
+}
+
 // Where tap number `tap` of an axis finds the source of output cell 0 of the block.
 static INLINE index_t tap_slot(const TileAxis& a, index_t tap) { return a.scale == 1 ? 0 : tap % a.slots; }
 static INLINE index_t tap_cell(const TileAxis& a, const AxisTaps& taps, index_t tap) {
@@ -206,6 +216,8 @@ static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, c
                         }
                     if (rows == 0 || columns == 0) continue;
                     float* first = plane + y.begin * t.pitch + x.begin * t.column;
+                    const bool joined = !padded && planes == 1 && column == 1 && row == columns && t.pitch == columns &&
+                                        t.channel == rows * columns && stride[1] == t.channel;
                     if (channels_inside) {
                         for (index_t r = 0; r < rows; ++r)
                             report->finite &=
@@ -228,6 +240,8 @@ static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, c
                                     interleave_images(rows_apart + k * columns, length, t.images, columns,
                                                       first + c * t.channel + (r + k) * t.pitch);
                             }
+                    } else if (joined) {
+                        report->finite &= s.rows(s, at, 1, 0, channels * t.channel, 1, first, 0);
                     } else if (across)
                         for (index_t r = 0; r < rows; ++r)
                             report->finite &= s.transposed(s, at + r * row, columns, column, channels,

@@ -406,6 +406,8 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
             t.plane = p.stride[0] * fs[2];
             t.pitch = p.stride[1] * fs[3];
             t.column = p.stride[2] * fs[4];
+        } else {
+            join_planes(p.fine, plan.tile_channels, &t);
         }
         index_t pixels = 1;
         bool like_before = !plan.by_tap;
@@ -468,7 +470,9 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
                                   run.in_pairs ? nullptr : &taps[0], tile, &report);
                         if (run.in_pairs) {
                             // Every cell with the next one: of all channels in one go, or the channels of cell by cell.
-                            const index_t filled = plan.channels_inside ? (box.end[0] - box.begin[0]) * t.unit
+                            const index_t images = box.end[0] - box.begin[0];
+                            const index_t filled = plan.channels_inside      ? images * t.unit
+                                                   : t.unit > t.channel ? (images - 1) * t.unit + channels * t.channel
                                                                         : channels * t.channel;
                             const index_t step = plan.channels_inside ? t.column : filled;
                             const index_t at_once = plan.channels_inside ? channels : filled;
