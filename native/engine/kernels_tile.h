@@ -58,8 +58,8 @@ static void shape_tile(const Box& box, const index_t span[3], const index_t slot
     t->channel = channels_inside > 0 ? 1 : side_by_side ? t->unit : batch * t->unit;
 }
 
-// Where a tile holds whole planes, all `channels` of an image can be one run of memory, in the tensor as in the tile: images
-// are outermost then.
+// Where a tile holds whole planes, all `channels` of an image can be one run of memory, in the tensor as in the tile:
+// images are outermost then.
 static void join_planes(const index_t extent[3], index_t channels, Tile* t) {
     if (t->images > 1 || t->column > 1 || t->shared > 0 || t->cells[0] > 1) return;
     for (int a = 0; a < 3; ++a)
@@ -195,8 +195,8 @@ static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, c
                     const index_t at = n * stride[0] + channel * stride[1] + depth * stride[2] +
                                        (y.source + y.begin * t.axis[1].scale) * stride[3];
                     for (index_t c = 0; c < channels; ++c)
-                        fill_pairs(s, t, y, box.begin[3], extent[2], at + c * stride[1], row, slots + c * t.channel, bordered,
-                                   report);
+                        fill_pairs(s, t, y, box.begin[3], extent[2], at + c * stride[1], row, slots + c * t.channel,
+                                   bordered, report);
                     continue;
                 }
                 for (index_t xs = 0; xs < t.slots[2]; ++xs) {

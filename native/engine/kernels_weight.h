@@ -226,14 +226,15 @@ static void write_weights(const WeightRun& run, index_t group, const AxisTaps ta
 // cells with a round number of channels, would fight for the same cache sets.
 static bool fine_is_tile(const cg_problem& p, const WeightPlan& plan) {
     const index_t* st = p.fine_operand.stride;
-    double reach = double(plan.blocks.per[0]) * double(magnitude(st[0])) + double(plan.tile_channels) * double(magnitude(st[1]));
+    double reach = double(plan.blocks.per[0]) * double(magnitude(st[0])) +
+                   double(plan.tile_channels) * double(magnitude(st[1]));
     for (int a = 0; a < 3; ++a) {
         const index_t last = (p.coarse[a] - 1) * p.stride[a] + (p.window[a] - 1) * p.dilation[a] - p.pad[a];
         if (p.pad[a] > 0 || last >= p.fine[a]) return false;
         reach += double(p.fine[a]) * double(magnitude(st[a + 2]));
     }
-    return load_kind(p.fine_operand) == LOAD_F32 && plan.group_count == 1 && p.stride[2] == 1 && reach < double(1 << 30) &&
-           (st[1] % 1024 != 0 || st[1] == 0) && (st[4] % 32 != 0 || st[4] == 0);
+    return load_kind(p.fine_operand) == LOAD_F32 && plan.group_count == 1 && p.stride[2] == 1 &&
+           reach < double(1 << 30) && (st[1] % 1024 != 0 || st[1] == 0) && (st[4] % 32 != 0 || st[4] == 0);
 }
 
 // The steps of a sum over pixels, line by line: single pixels or pairs, and where its chains end.

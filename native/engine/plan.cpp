@@ -356,8 +356,8 @@ static void share_lines(const Spread spread[3], index_t panel, int threads, Gath
         b.total = b.count[0] * b.count[1] * b.count[2] * b.count[3];
         for (index_t splits = 1; splits * pass->panel_rows <= pass->chunk_rows && splits <= 4; splits *= 2) {
             const double tasks = double(b.total) * double(pass->chunks_at_once) * double(splits);
-            const double multiplied = double(lines * line * nominal.per[1]) * double(pass->sum_taps) *
-                                      double(ceil_div(ceil_div(pass->chunk_rows, splits), pass->panel_rows) * pass->panel_rows);
+            const index_t rows = round_up(ceil_div(pass->chunk_rows, splits), pass->panel_rows);
+            const double multiplied = double(lines * line * nominal.per[1]) * double(pass->sum_taps) * double(rows);
             double cost = multiplied + copy_price(nominal.per[0]) * double(tile_line * (lines + spread[1].span));
             if (lines * held > ACCUMULATOR_FLOATS / 2) cost *= 1.03;  // the sums leave L2
             cost *= tasks < 8.0 * threads ? double(ceil_div(index_t(tasks), threads)) : tasks / threads + 0.5;
@@ -414,8 +414,9 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     const index_t k_guess = least(MOST_TAPS, most(1, REDUCTION_BLOCK / least(taps_of_class, MOST_TAPS)) *
                                                  least(taps_of_class, MOST_TAPS));
     const index_t k_block = least(k_guess, g.depth * least(taps_of_class, MOST_TAPS));
-    index_t target = path == PATH_DEPTHWISE_ROWS ? 2048 : pass->direct ? clamp(65536 / (least(g.rows, 256) * set.count), 256 / set.count, 1024)
-                                  : clamp(65536 / most(1, k_block), 96, 480);
+    index_t target = path == PATH_DEPTHWISE_ROWS ? index_t(2048)
+                     : pass->direct ? clamp(65536 / (least(g.rows, 256) * set.count), 256 / set.count, 1024)
+                                    : clamp(65536 / most(1, k_block), 96, 480);
     Spread spread[3];
     Blocks nominal = pass->side_by_side ? image_blocks(set, g, extent) : make_blocks(extent, target, 16);
     for (int a = 0; a < 3; ++a) pass->tap_groups[a] = 1;
@@ -471,8 +472,9 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     // Chunks of output channels whose weights are packed together. K x rows beyond the shared memory is packed by
     // each task for itself.
     const index_t pr = pass->panel_rows;
-    const index_t nominal_columns = most(panel, nominal.per[0] * nominal.per[1] *
-                                                    round_up(nominal.per[2] * (nominal.per[3] + (pass->direct && !pass->side_by_side ? spread[2].span : 0)), panel));
+    const index_t nominal_row = nominal.per[3] + (pass->direct && !pass->side_by_side ? spread[2].span : 0);
+    const index_t nominal_columns =
+        most(panel, nominal.per[0] * nominal.per[1] * round_up(nominal.per[2] * nominal_row, panel));
     index_t chunk = most(pr, ACCUMULATOR_FLOATS / (nominal_columns * set.count) / pr * pr);
     const index_t shareable = SHARED_FLOATS / most(1, pass->reduction) / pr * pr;
     pass->shared_weights = shareable >= least(round_up(g.rows, pr), 4 * pr);
@@ -689,7 +691,8 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     plan->tile_cell = plan->channels_inside ? ceil_div(plan->tile_channels, 32) * 32 + 16 : 0;
     plan->block_pixels = plan->blocks.per[0] * plan->blocks.per[1] * plan->blocks.per[2] * plan->blocks.per[3];
     // n pixels in chains of L err by about sqrt(L + n/L): a little more than the best length is as good, and faster.
-    for (plan->chain = 48; plan->chain < 112 && 2 * plan->chain * plan->chain < 5 * least(pixels, 1 << 20);) plan->chain += 8;
+    plan->chain = 48;
+    while (plan->chain < 112 && 2 * plan->chain * plan->chain < 5 * least(pixels, 1 << 20)) plan->chain += 8;
     // Sums that are stored in 16 bits or less are not cut at all: no chain errs as much.
     const bool stored_short = bytes_per_element(p.to_weight.dtype) <= 2;
     plan->chain = stored_short ? plan->block_pixels : even_part(plan->block_pixels, plan->chain, 1);
@@ -798,7 +801,9 @@ void plan_depthwise_weight(const cg_problem& p, DepthwiseWeightPlan* plan) {
                                   : plan->most_taps * 8;
     const index_t windows = p.groups * plan->group_count;
     // Few channels: runs of pixels are summed apart, as many as the problem (not the machine) gives.
-    plan->partials = windows >= 32 ? 1 : clamp(32 / windows, 1, least(plan->blocks.total, SHARED_FLOATS / (windows * plan->most_taps)));
+    plan->partials = 1;
+    if (windows < 32)
+        plan->partials = clamp(32 / windows, 1, least(plan->blocks.total, SHARED_FLOATS / (windows * plan->most_taps)));
     plan->task_bytes = floats(plan->tile_floats + 128) + floats(plan->coarse_floats) + floats(plan->sum_floats) +
                        floats(plan->most_taps) + floats(plan->most_taps + 16);
     plan->shared_bytes = plan->partials > 1 ? floats(plan->partials * windows * plan->most_taps) : 0;
@@ -836,7 +841,8 @@ void plan_channels(const cg_problem& p, int contraction, int threads, ChannelPla
     const index_t room = SHARED_FLOATS / taps;
     plan->partials = contraction == TO_WEIGHT
         ? clamp(least(8, plan->blocks.total / 2), 1, most(1, room / least(room, round_up(p.groups, 16)))) : 1;
-    plan->channels_at_once = least(round_up(p.groups, plan->block), most(16, room / plan->partials / plan->block * plan->block));
+    const index_t fit = room / plan->partials / plan->block * plan->block;
+    plan->channels_at_once = least(round_up(p.groups, plan->block), most(16, fit));
     plan->block = least(plan->block, plan->channels_at_once);
     plan->task_bytes = floats(plan->source_floats) + floats(plan->line_floats) +
                        floats(p.window[0] * p.window[1] * 4);
