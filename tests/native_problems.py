@@ -22,6 +22,8 @@ LINES = (
     "conv n3 c20>33 i6x6 k1x1 s1 p0 d1 g1 fp32",  # a plain matrix product
     "conv n2 c8>8 i13x12 k1x1 s3 p0 d1 g1 fp32",  # cells no tap reaches
     "conv n2 c12>8 i14x15 k3x2 s2x3 p2x1 d2x1 g4 fp32",  # few channels per group
+    "conv n4 c32>32 i24x24 k3x3 s1 p1 d1 g8 fp32",  # ... enough blocks for several groups at once
+    "conv n8 c24>40 i21x24 k3x2 s2x1 p1 d1 g8 fp32",  # ... with odd channels and residues
     "conv n1 c4>4 i5x6x7 k2x3x2 s2x1x3 p1 d1x2x1 g2 fp32",  # three axes, all different
     "conv n9 c18>20 i4x3 k3x3 s1 p1 d1 g1 fp32",  # small planes: images side by side, weights read in place
     "conv n16 c20>26 i7x7 k3x3 s1 p1 d1 g1 fp32",  # the same with packed weights
@@ -46,6 +48,8 @@ LINES = (
     "conv n2 c4>6 i3x1x5 k1x1x1 s1 p0 d1 g2 fp32",
     "conv n1 c2>3 i6x4x5 k3x1x1 s1 p1x0x0 d1 g1 fp32",  # ... of a plane only
     "conv n1 c1>2 i33x67 k1x1 s1 p0 d1 g1 fp32",  # ... and longer than the plain path sums at once
+    "conv n11 c1>9 i7x7 k1x1 s1 p0 d1 g1 fp32",  # ... with one channel: images follow each other in its tile
+    "conv n11 c199>9 i7x7 k1x1 s1 p0 d1 g1 fp32",  # ... with many: planes in one run, tiles of unequal size
 )
 LAYOUTS = ("contiguous", "channels last", "batch inside", "every second", "reversed")
 PATHS = range(1, len(native.path_names()) if native.available() else 1)

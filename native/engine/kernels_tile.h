@@ -61,7 +61,7 @@ static void shape_tile(const Box& box, const index_t span[3], const index_t slot
 // Where a tile holds whole planes, all `channels` of an image can be one run of memory, in the tensor as in the tile:
 // images are outermost then.
 static void join_planes(const index_t extent[3], index_t channels, Tile* t) {
-    if (t->images > 1 || t->column > 1 || t->shared > 0 || t->cells[0] > 1) return;
+    if (channels == 1 || t->images > 1 || t->column > 1 || t->shared > 0 || t->cells[0] > 1) return;
     for (int a = 0; a < 3; ++a)
         if (t->slots[a] > 1 || t->cells[a] != extent[a]) return;
     t->channel = t->unit;

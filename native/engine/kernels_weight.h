@@ -470,16 +470,21 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
                         fill_tile(run.fine, p.fine, t, box, group * p.fine_channels + f, channels,
                                   run.in_pairs ? nullptr : &taps[0], tile, &report);
                         if (run.in_pairs) {
-                            // Every cell with the next one: of all channels in one go, or the channels of cell by cell.
+                            // Every cell with the next one: of all channels in one go, image by image where those are
+                            // outermost; or the channels of cell by cell. The last has nothing next to it.
                             const index_t images = box.end[0] - box.begin[0];
-                            const index_t filled = plan.channels_inside      ? images * t.unit
-                                                   : t.unit > t.channel ? (images - 1) * t.unit + channels * t.channel
-                                                                        : channels * t.channel;
+                            const bool outermost = t.unit > t.channel && !plan.channels_inside;
+                            const index_t units = outermost ? images : 1;
+                            const index_t filled = plan.channels_inside ? images * t.unit : channels * t.channel;
                             const index_t step = plan.channels_inside ? t.column : filled;
                             const index_t at_once = plan.channels_inside ? channels : filled;
-                            zero(tile + filled, plan.channels_inside ? channels : 1);
-                            for (index_t i = 0; i < filled; i += step)
-                                pair_up(tile + i, tile + i + t.column, at_once, tile + i, &fine_pairs);
+                            for (index_t n = 0; n < units; ++n) {
+                                float* cell = tile + n * t.unit;
+                                if (n + 1 == units || filled < t.unit)
+                                    zero(cell + filled, plan.channels_inside ? channels : 1);
+                                for (index_t i = 0; i < filled; i += step)
+                                    pair_up(cell + i, cell + i + t.column, at_once, cell + i, &fine_pairs);
+                            }
                         }
                     }
                     tap_offsets(t, taps, row);
