@@ -1,11 +1,13 @@
 // Memory asked for before it is needed: processors guess rows that go on, not the next plane, block or cell.
 #pragma once
 
-// A box of a tensor that will be read or written next, asked for a few cache lines at a time while others are
-// multiplied: the rows of planes that follow each other in memory, or the channels of cells where these lie side by side.
-// Into the second cache, or into the first: what will be copied by the weight contraction never was in the second one
-// when it was asked for there (measured), while planes of a depthwise window push each other out of the first.
+// READS and WRITES come as far as the second cache: whole planes would push each other out of the first. What the weight
+// contraction copies next comes into the first (READS_NEAR), where its copy was measured to wait half as long.
 enum AheadFor { READS, WRITES, READS_NEAR };
+
+// A box of a tensor that will be read or written next, asked for a few cache lines at a time while others are
+// multiplied: the rows of planes that follow each other in memory, or the channels of cells where these lie side by
+// side.
 struct Ahead {
     const char* data = nullptr;
     index_t image = 0, outer = 0, inner = 0, length = 0;  // bytes from one to the next; of what lies side by side
@@ -18,11 +20,11 @@ struct Ahead {
         const index_t depths = high[0] - low[0], rows = high[1] - low[1], columns = high[2] - low[2];
         if (depths <= 0 || rows <= 0 || columns <= 0) return;
         if (st[4] == 1 && (rows == 1 || st[3] <= columns)) {
-            describe(depths, st[2] * size, channels, st[1] * size, ((rows > 1 ? (rows - 1) * st[3] : 0) + columns) * size);
+            describe(size, depths, st[2], channels, st[1], (rows > 1 ? (rows - 1) * st[3] : 0) + columns);
         } else if (channels_touch(t) && (rows == 1 || st[3] == columns * st[4])) {
-            describe(depths, st[2] * size, rows * columns, st[4] * size, channels * size);
+            describe(size, depths, st[2], rows * columns, st[4], channels);
         } else if (channels_touch(t) && depths == 1) {
-            describe(rows, st[3] * size, columns, st[4] * size, channels * size);
+            describe(size, rows, st[3], columns, st[4], channels);
         } else {
             return;
         }
@@ -32,12 +34,12 @@ struct Ahead {
         image = images > 1 ? st[0] * size : 0;
     }
 
-    void describe(index_t many, index_t apart, index_t within, index_t within_apart, index_t bytes) {
+    void describe(index_t size, index_t many, index_t apart, index_t within, index_t within_apart, index_t elements) {
         outers = many;
-        outer = many > 1 ? apart : 0;  // the stride of a single one means nothing
+        outer = many > 1 ? apart * size : 0;  // the stride of a single one means nothing
         inners = within;
-        inner = within > 1 ? within_apart : 0;
-        length = bytes;
+        inner = within > 1 ? within_apart * size : 0;
+        length = elements * size;
     }
 
     index_t cache_lines() const { return images * outers * inners * ceil_div(length, 64); }

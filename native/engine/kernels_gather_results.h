@@ -176,17 +176,18 @@ static Straight straight_strips(const GatherRun& run, const Box& box, index_t ch
     const ClassSet& set = run.pass.classes;
     const bool one_line = run.pass.side_by_side;
     const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
+    const index_t depths = box.end[1] - box.begin[1];
     Straight s;
-    s.line = g.out_step[1] * st[3];
+    s.line = lines > 1 ? g.out_step[1] * st[3] : 0;  // the stride of a single one means nothing
     // Weights read in place are judged by the sums in the accumulators.
-    if (set.count > 1 || run.target.kind != STORE_F32 || g.out_step[2] * st[4] != 1 || run.pass.weights_in_place ||
-        (!one_line && lines > 1 && (pitch != cells || s.line != cells)))
+    if (set.count > 1 || run.target.kind != STORE_F32 || g.out_step[2] != 1 || st[4] != 1 ||
+        run.pass.weights_in_place || (!one_line && lines > 1 && (pitch != cells || s.line != cells)))
         return s;
     s.possible = true;
     s.row = st[1];
     s.image = st[0];
-    s.depth = g.out_step[0] * st[2];
-    s.depths = box.end[1] - box.begin[1];
+    s.depth = depths > 1 ? g.out_step[0] * st[2] : 0;
+    s.depths = depths;
     s.lines = one_line ? lines : 1;
     s.strip_width = strip_width;
     s.pixels = one_line ? cells : lines * cells;
