@@ -134,7 +134,7 @@ struct WeightRun {
     index_t taps, panel;
     bool fine_in_place;  // float32 without padding is broadcast from where it lies
     bool in_pairs;       // two pixels are one word of the tile and of the packed coarse values
-    bool fine_ahead, coarse_ahead;  // are asked for before they are copied
+    bool asks_for_fine, asks_for_coarse;  // before they are copied
     const BiasRun& bias;
     float* partial_sums = nullptr;
     double* bias_sums = nullptr;  // [run of pixels][coarse channel]
@@ -431,16 +431,16 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
                 const bool along = p.coarse_operand.stride[4] == 1;
                 const index_t first = group * p.coarse_channels, panels = along ? panel_end - panel : 1;
                 for (index_t q = panel; q < panel_end; q += panels) {
-                    const index_t end = first + least(p.coarse_channels, (q + panels) * run.panel);
-                    if (along) add_bias(run, partial, box, first + q * run.panel, end);
+                    const index_t stop = first + least(p.coarse_channels, (q + panels) * run.panel);
+                    if (along) add_bias(run, partial, box, first + q * run.panel, stop);
                     else add_packed_bias(run, partial, pixels, coarse + (q - panel) * run.panel * pixels,
-                                         first + q * run.panel, end);
+                                         first + q * run.panel, stop);
                 }
             }
             // What is packed next: the next panels of this block, or the first of the next one.
             const bool last_panels = panel_end == last_panel;
             Ahead coarse_to_come;
-            if (run.coarse_ahead && (!last_panels || b + 1 < end))
+            if (run.asks_for_coarse && (!last_panels || b + 1 < end))
                 coarse_to_come = coarse_ahead(run, last_panels ? next_box : box, group,
                                               last_panels ? first_panel : panel_end, last_panel);
             const index_t sets = plan.by_tap ? count : 1, next_row = sets;
@@ -494,7 +494,7 @@ static void weight_task(WeightRun& run, index_t partial, index_t group, index_t 
                 // The next tile of this block, or the first of the next one.
                 Ahead fine_to_come;
                 const bool last_tile = f + channels == last_channel;
-                if (run.fine_ahead && (last_tile ? last_panels && b + 1 < end : panel == first_panel)) {
+                if (run.asks_for_fine && (last_tile ? last_panels && b + 1 < end : panel == first_panel)) {
                     const index_t from = last_tile ? first_channel : f + channels;
                     fine_to_come = fine_ahead(run, last_tile ? next_box : box, taps, group * p.fine_channels + from,
                                               least(plan.tile_channels, last_channel - from));
@@ -557,9 +557,9 @@ static int run_weight(const cg_problem& p, int threads, bool in_pairs) {
                   p.window[0] * p.window[1] * p.window[2], index_t(plan.panel_vectors) * LANES,
                   fine_is_tile(p, plan), in_pairs, false, false, bias};
     // What lies near need not be asked for; nor cache lines that groups share, which the first of them brings.
-    run.fine_ahead = !run.fine_in_place && is_far(p.fine_operand, p.batch * p.groups * p.fine_channels, p.fine) &&
+    run.asks_for_fine = !run.fine_in_place && is_far(p.fine_operand, p.batch * p.groups * p.fine_channels, p.fine) &&
                      (p.groups == 1 || !channels_touch(p.fine_operand));
-    run.coarse_ahead = is_far(p.coarse_operand, p.batch * p.groups * p.coarse_channels, p.coarse) &&
+    run.asks_for_coarse = is_far(p.coarse_operand, p.batch * p.groups * p.coarse_channels, p.coarse) &&
                        (p.groups == 1 || !channels_touch(p.coarse_operand));
     for (int rows = 1; rows <= MOST_PANEL_ROWS; ++rows) {
         run.kernel[ALL_PIXELS][rows] = weight_kernel_for<ALL_PIXELS>(rows, plan.panel_vectors);

@@ -26,6 +26,9 @@ index_t floor_div(index_t a, index_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 index_t magnitude(index_t a) { return a < 0 ? -a : a; }
 index_t gcd(index_t a, index_t b) { return b == 0 ? a : gcd(b, a % b); }
 
+// Whether storing a sum errs more than any chain: in 16 bits or less it does, and the sum is not cut into short ones.
+bool outweighs_chains(const cg_tensor& result) { return bytes_per_element(result.dtype) <= 2; }
+
 // Cuts `extent` into equal parts of at most `limit`, whole multiples of `multiple` where that is possible.
 index_t even_part(index_t extent, index_t limit, index_t multiple) {
     const index_t parts = most(1, ceil_div(extent, most(1, limit)));  // an empty extent is one empty part
@@ -440,11 +443,10 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     index_t depth = clamp(REDUCTION_BLOCK / most(1, pass->most_taps), 1, g.depth);
     depth = clamp(TILE_FLOATS / most(1, nominal_tile), 1, depth);
     pass->depth_block = ceil_div(g.depth, ceil_div(g.depth, depth));
-    // Up to three rows are not cut: that would cost a sixth of the time. Nor are sums that are stored in 16 bits or less:
-    // no chain errs as much. A small reduction of few rows is mostly copying and can afford short chains.
+    // Up to three rows are not cut: that would cost a sixth of the time. A small reduction of few rows is mostly copying
+    // and can afford short chains.
     const bool brief = g.rows <= 8 && g.depth * pass->most_taps <= CHAIN;
-    const bool stored_short = bytes_per_element(g.target->dtype) <= 2;
-    pass->chain = g.rows <= 3 || stored_short ? index_t(MOST_TAPS) : index_t(brief ? SHORT_CHAIN : CHAIN);
+    pass->chain = g.rows <= 3 || outweighs_chains(*g.target) ? index_t(MOST_TAPS) : index_t(brief ? SHORT_CHAIN : CHAIN);
     pass->paired = pass->depth_block > 1 && 2 * pass->most_taps <= pass->chain;
     if (pass->paired) {
         pass->depth_block = round_up(pass->depth_block, 2);
@@ -693,9 +695,7 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     // n pixels in chains of L err by about sqrt(L + n/L): a little more than the best length is as good, and faster.
     plan->chain = 48;
     while (plan->chain < 112 && 2 * plan->chain * plan->chain < 5 * least(pixels, 1 << 20)) plan->chain += 8;
-    // Sums that are stored in 16 bits or less are not cut at all: no chain errs as much.
-    const bool stored_short = bytes_per_element(p.to_weight.dtype) <= 2;
-    plan->chain = stored_short ? plan->block_pixels : even_part(plan->block_pixels, plan->chain, 1);
+    plan->chain = outweighs_chains(p.to_weight) ? plan->block_pixels : even_part(plan->block_pixels, plan->chain, 1);
     plan->channel_split = plan->panel_split = 1;
     const index_t wanted = (plan->partials > 1 ? 2 : 4) * index_t(threads);
     const double pack_price = double(c) * double(pixels);
