@@ -9,6 +9,7 @@ import native_problems as problems
 from convgrad import dtypes, rounding
 from convgrad.engines import native
 from convgrad.planning import Result
+from convgrad.request import MATH_NAMES
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native library is not built")
 
@@ -123,26 +124,39 @@ def test_no_sum_is_one_long_chain(line):
         assert np.linalg.norm(error) < 2.1e-7 * np.linalg.norm(exact), step.result
 
 
-@pytest.mark.parametrize("hole", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("line", problems.LINES)
-def test_not_a_number_reaches_only_what_the_law_ties(line, hole):
-    """One NaN or inf in each operand in turn: on each path the same results are spoiled as in the reference."""
-    made = problems.problem(line)
+def assert_holes_spread_as_in_the_reference(made, hole, layout="contiguous"):
     rng = np.random.default_rng(6)
     for spoiled in range(3):
-        arrays = [a.copy() for a in problems.operands(made, lambda shape: rng.integers(1, 4, shape).astype(float))]
-        arrays[spoiled].reshape(-1)[rng.integers(arrays[spoiled].size)] = hole
+        fill = problems.operands(made, lambda shape: rng.integers(1, 4, shape).astype(float), layout)
+        arrays = [a.copy(order="K") for a in fill]
+        arrays[spoiled].flat[rng.integers(arrays[spoiled].size)] = hole
         for step in made.steps:
             one = problems.only(made, step)
             want = problems.reference_results(one, arrays)[step.result]
             for path in problems.PATHS:
-                results = problems.empty_results(one)
+                results = problems.empty_results(one, layout)
                 if step.contraction is None or not problems.accepted(one, arrays, results, path):
                     continue
                 native.run(one, *arrays, results, path=path)
                 got = results[step.result]
                 assert np.array_equal(np.isnan(got), np.isnan(want)), (native.path_names()[path], step.result)
                 assert np.array_equal(got[np.isfinite(want)], want[np.isfinite(want)])
+
+
+@pytest.mark.parametrize("hole", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("line", problems.LINES)
+def test_not_a_number_reaches_only_what_the_law_ties(line, hole):
+    """One NaN or inf in each operand in turn: on each path the same results are spoiled as in the reference."""
+    assert_holes_spread_as_in_the_reference(problems.problem(line), hole)
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels last"])
+@pytest.mark.parametrize("line", problems.LINES)
+def test_hf32_keeps_a_nan_that_rounding_would_make_zero(line, layout):
+    """A NaN with every bit set, plus half a unit, is zero: in HF32 too it spoils what the law says."""
+    all_ones = np.array(0x7FFFFFFF, np.uint32).view(np.float32)
+    made = problems.problem(line, math=MATH_NAMES.index("hf32"))
+    assert_holes_spread_as_in_the_reference(made, all_ones, layout)
 
 
 def test_a_path_that_cannot_take_a_problem_says_so():

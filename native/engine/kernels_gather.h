@@ -278,7 +278,7 @@ static bool all_finite(const float* p, index_t count) {
     index_t i = 0;
     for (; i + 8 <= count; i += 8) check.see(load8(p + i));
     for (; i < count; ++i) check.see(p[i]);
-    return !check.broken();
+    return check.below(INF_BITS);
 }
 
 static INLINE index_t weight_offset(const Gather& g, const AxisTaps taps[3], index_t z, index_t y, index_t x) {

@@ -1,16 +1,18 @@
 // From stored elements to float32 and back, in rows, planes and transposes; any strides.
 #pragma once
 
-// Whether an inf or NaN was among what was read: an exponent of all ones carries into the sign. In whole numbers, for a
-// chain of multiply-adds would take four times as long as the copy that is looked at.
+// The largest magnitude of what was read, as bits: those of inf, and above them NaN, are the largest of all. In whole
+// numbers, for a chain of multiply-adds would take four times as long as the copy that is looked at.
+enum : uint32_t { INF_BITS = 0x7f800000u };
 struct FiniteCheck {
-    u8 trace = u8{};
-    INLINE void see(v8 v) { trace |= ((u8)v & 0x7fffffffu) + 0x00800000u; }
+    u8 largest = u8{};
+    INLINE void see(v8 v) { largest = larger8(largest, (u8)v & 0x7fffffffu); }
     INLINE void see(float v) { see(broadcast8(v)); }
-    INLINE bool broken() const {
-        uint32_t any = 0;
-        for (int i = 0; i < 8; ++i) any |= trace[i];
-        return any >> 31 != 0;
+    INLINE bool met_nan() const { return !below(INF_BITS + 1u); }
+    INLINE bool below(uint32_t bits) const {
+        bool all = true;
+        for (int i = 0; i < 8; ++i) all &= largest[i] < bits;
+        return all;
     }
 };
 
@@ -68,13 +70,28 @@ static void pair_up(const float* first, const float* second, index_t count, floa
     *check = seen;
 }
 
-template <int KIND> struct Loader {
+constexpr bool is_hf32(int kind) { return kind == LOAD_HF32_11 || kind == LOAD_HF32_10; }
+
+// The smallest magnitude, as float32 has it, that narrowing makes inf.
+constexpr uint32_t becomes_inf(int kind) {
+    return kind == LOAD_HF32_11      ? INF_BITS - (1u << 11)
+           : kind == LOAD_HF32_10     ? INF_BITS - (1u << 12)
+           : kind == LOAD_F32_AS_BF16 ? INF_BITS - (1u << 15)
+           : kind == LOAD_F32_AS_F16  ? 0x477ff000u  // 65520, halfway to 2^16
+                                      : INF_BITS;
+}
+
+// Elements as float32 has them (`stored`), and narrowed to the operand's format. HF32 without KEEPS_NAN takes half the
+// steps, but makes numbers of NaNs: for whoever looks for them.
+template <int KIND, bool KEEPS_NAN = true> struct Loader {
     const char* data;
     const float* table;
     int dtype, cast;
 
-    INLINE float one(index_t i) const {
-        if (KIND == LOAD_F32) return ((const float*)data)[i];
+    INLINE float one(index_t i) const { return narrowed(stored_one(i)); }
+    INLINE v8 eight(index_t i) const { return narrowed(stored_eight(i)); }
+
+    INLINE float stored_one(index_t i) const {
         if (KIND == LOAD_F64) return float(((const double*)data)[i]);
         if (KIND == LOAD_BYTE) return table[((const uint8_t*)data)[i]];
         if (KIND == LOAD_ANY) return float(round_to(cast, load_as_double(data, i, dtype)));
@@ -85,12 +102,12 @@ template <int KIND> struct Loader {
             return v;
         }
         if (KIND == LOAD_F16) return from_half8(h8{((const uint16_t*)data)[i]})[0];
-        const v8 v = broadcast8(((const float*)data)[i]);
-        return narrowed(v)[0];
+        return ((const float*)data)[i];
     }
+    INLINE float narrowed(float v) const { return narrowed(broadcast8(v))[0]; }
     INLINE v8 narrowed(v8 v) const {
-        if (KIND == LOAD_HF32_11) return shorten8<12>(v);
-        if (KIND == LOAD_HF32_10) return shorten8<13>(v);
+        if (KIND == LOAD_HF32_11) return shorten8<12, KEEPS_NAN>(v);
+        if (KIND == LOAD_HF32_10) return shorten8<13, KEEPS_NAN>(v);
         if (KIND == LOAD_F32_AS_BF16) return (v8)(bfloat_bits(v) << 16);
         if (KIND == LOAD_F32_AS_F16) {
             alignas(32) uint16_t half[8];
@@ -99,24 +116,24 @@ template <int KIND> struct Loader {
         }
         return v;
     }
-    INLINE v8 eight(index_t i) const {
+    INLINE v8 stored_eight(index_t i) const {
         if (KIND == LOAD_F16) return from_half8(load_halves((const uint16_t*)data + i));
         if (KIND == LOAD_BF16) return from_bfloat8(load_halves((const uint16_t*)data + i));
         if (KIND == LOAD_F32 || KIND == LOAD_HF32_11 || KIND == LOAD_HF32_10 || KIND == LOAD_F32_AS_F16 ||
             KIND == LOAD_F32_AS_BF16)
-            return narrowed(load8((const float*)data + i));
+            return load8((const float*)data + i);
         v8 v;
-        UNROLL for (int j = 0; j < 8; ++j) v[j] = one(i + j);
+        UNROLL for (int j = 0; j < 8; ++j) v[j] = stored_one(i + j);
         return v;
     }
-    INLINE v8 four(index_t i) const {  // and zeros
+    INLINE v8 stored_four(index_t i) const {  // and zeros
         if (KIND == LOAD_F16) return from_half8(load_four_halves((const uint16_t*)data + i));
         if (KIND == LOAD_BF16) return from_bfloat8(load_four_halves((const uint16_t*)data + i));
         if (KIND == LOAD_BYTE || KIND == LOAD_F64 || KIND == LOAD_ANY)
-            return v8{one(i), one(i + 1), one(i + 2), one(i + 3), 0, 0, 0, 0};
+            return v8{stored_one(i), stored_one(i + 1), stored_one(i + 2), stored_one(i + 3), 0, 0, 0, 0};
         typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
         const v4 v = *(const v4*)((const float*)data + i);
-        return narrowed(__builtin_shufflevector(v, v4{}, 0, 1, 2, 3, 4, 5, 6, 7));
+        return __builtin_shufflevector(v, v4{}, 0, 1, 2, 3, 4, 5, 6, 7);
     }
 };
 
@@ -137,63 +154,64 @@ struct Source {
     float (*one)(const Source&, index_t at);
 };
 
-template <int KIND> static INLINE Loader<KIND> loader(const Source& s) {
-    return Loader<KIND>{(const char*)s.tensor->data, s.table, s.tensor->dtype, s.tensor->cast};
+template <int KIND, bool KEEPS_NAN = true> static INLINE Loader<KIND, KEEPS_NAN> loader(const Source& s) {
+    return Loader<KIND, KEEPS_NAN>{(const char*)s.tensor->data, s.table, s.tensor->dtype, s.tensor->cast};
 }
 
-template <int KIND>
+// The copies look at what was stored. One that met a NaN it does not keep is made again.
+
+template <int KIND, bool KEEPS_NAN = !is_hf32(KIND)>
 static bool load_rows(const Source& s, index_t at, index_t rows, index_t row, index_t columns, index_t column,
                       float* to, index_t to_row) {
-    const Loader<KIND> from = loader<KIND>(s);
+    const Loader<KIND, KEEPS_NAN> from = loader<KIND, KEEPS_NAN>(s);
     FiniteCheck check;
+    const auto copied = [&](v8 v) {
+        check.see(v);
+        return from.narrowed(v);
+    };
     if (rows > 1 && column == 1 && row == columns && to_row == columns) {  // one run
         columns *= rows;
         rows = 1;
     }
-    for (index_t r = 0; r < rows; ++r, at += row, to += to_row) {
+    for (index_t r = 0; r < rows; ++r) {
+        const index_t line = at + r * row;
+        float* out = to + r * to_row;
         index_t c = 0;
         if (column == 1) {
-            for (; c + 8 <= columns; c += 8) {
-                const v8 v = from.eight(at + c);
-                check.see(v);
-                store8(to + c, v);
-            }
+            for (; c + 8 <= columns; c += 8) store8(out + c, copied(from.stored_eight(line + c)));
             if (c < columns && columns >= 8) {  // overlap the last vector instead of a scalar tail
-                const v8 v = from.eight(at + columns - 8);
-                check.see(v);
-                store8(to + columns - 8, v);
+                store8(out + columns - 8, copied(from.stored_eight(line + columns - 8)));
                 continue;
             }
             for (; columns >= 4 && c < columns; c += 4) {
                 if (c + 4 > columns) c = columns - 4;
-                const v8 v = from.four(at + c);
-                check.see(v);
-                __builtin_memcpy(to + c, &v, 16);
+                const v8 v = copied(from.stored_four(line + c));
+                __builtin_memcpy(out + c, &v, 16);
             }
         } else if (column == 2) {
             // Sixteen neighbours from two loads that share one element, so as not to pass the last one.
             for (; columns >= 8 && c < columns; c += 8) {
                 if (c + 8 > columns) c = columns - 8;
-                const v8 low = from.eight(at + 2 * c), high = from.eight(at + 2 * c + 7);
-                const v8 v = __builtin_shufflevector(low, high, 0, 2, 4, 6, 9, 11, 13, 15);
-                check.see(v);
-                store8(to + c, v);
+                const v8 low = from.stored_eight(line + 2 * c), high = from.stored_eight(line + 2 * c + 7);
+                store8(out + c, copied(__builtin_shufflevector(low, high, 0, 2, 4, 6, 9, 11, 13, 15)));
             }
         }
-        for (; c < columns; ++c) {
-            const float v = from.one(at + c * column);
-            check.see(v);
-            to[c] = v;
-        }
+        for (; c < columns; ++c) out[c] = copied(broadcast8(from.stored_one(line + c * column)))[0];
     }
-    return !check.broken();
+    if (!KEEPS_NAN && check.met_nan()) return load_rows<KIND, true>(s, at, rows, row, columns, column, to, to_row);
+    return check.below(becomes_inf(KIND));
 }
 
-template <int KIND>
+template <int KIND, bool KEEPS_NAN = !is_hf32(KIND)>
 static bool load_transposed(const Source& s, index_t at, index_t rows, index_t row, index_t columns, float* to,
                             index_t to_row) {
-    const Loader<KIND> from = loader<KIND>(s);
+    const Loader<KIND, KEEPS_NAN> from = loader<KIND, KEEPS_NAN>(s);
     FiniteCheck check;
+    const auto copied = [&](v8 v) {
+        check.see(v);
+        return from.narrowed(v);
+    };
+    const auto copied_one = [&](index_t i) { return copied(broadcast8(from.stored_one(i)))[0]; };
     index_t r = 0;
     // Last groups of eight overlap the ones before instead of going one by one.
     for (; rows >= 8 && r < rows; r += 8) {
@@ -202,71 +220,59 @@ static bool load_transposed(const Source& s, index_t at, index_t rows, index_t r
         for (; columns >= 8 && c < columns; c += 8) {
             if (c + 8 > columns) c = columns - 8;
             v8 v[8];
-            UNROLL for (int k = 0; k < 8; ++k) {
-                v[k] = from.eight(at + (r + k) * row + c);
-                check.see(v[k]);
-            }
+            UNROLL for (int k = 0; k < 8; ++k) v[k] = copied(from.stored_eight(at + (r + k) * row + c));
             transpose8(v);
             UNROLL for (int k = 0; k < 8; ++k) store8(to + (c + k) * to_row + r, v[k]);
         }
         for (; c + 4 <= columns; c += 4) {
             v8 v[8], turned[4];
-            UNROLL for (int k = 0; k < 8; ++k) {
-                v[k] = from.four(at + (r + k) * row + c);
-                check.see(v[k]);
-            }
+            UNROLL for (int k = 0; k < 8; ++k) v[k] = copied(from.stored_four(at + (r + k) * row + c));
             transpose8x4(v, turned);
             UNROLL for (int k = 0; k < 4; ++k) store8(to + (c + k) * to_row + r, turned[k]);
         }
         for (; c < columns; ++c)
-            for (int k = 0; k < 8; ++k) {
-                const float v = from.one(at + (r + k) * row + c);
-                check.see(v);
-                to[c * to_row + r + k] = v;
-            }
+            for (int k = 0; k < 8; ++k) to[c * to_row + r + k] = copied_one(at + (r + k) * row + c);
     }
     for (; r < rows; ++r) {
         index_t c = 0;
         for (; c + 8 <= columns; c += 8) {
-            const v8 v = from.eight(at + r * row + c);
-            check.see(v);
+            const v8 v = copied(from.stored_eight(at + r * row + c));
             UNROLL for (int k = 0; k < 8; ++k) to[(c + k) * to_row + r] = v[k];
         }
-        for (; c < columns; ++c) {
-            const float v = from.one(at + r * row + c);
-            check.see(v);
-            to[c * to_row + r] = v;
-        }
+        for (; c < columns; ++c) to[c * to_row + r] = copied_one(at + r * row + c);
     }
-    return !check.broken();
+    if (!KEEPS_NAN && check.met_nan()) return load_transposed<KIND, true>(s, at, rows, row, columns, to, to_row);
+    return check.below(becomes_inf(KIND));
 }
 
-template <int KIND>
+template <int KIND, bool KEEPS_NAN = !is_hf32(KIND)>
 static bool load_pairs(const Source& s, index_t at, index_t rows, index_t row, index_t columns, float* even, float* odd,
                        index_t to_row) {
-    const Loader<KIND> from = loader<KIND>(s);
+    const Loader<KIND, KEEPS_NAN> from = loader<KIND, KEEPS_NAN>(s);
     FiniteCheck check;
-    for (index_t r = 0; r < rows; ++r, at += row, even += to_row, odd += to_row) {
+    const auto copied = [&](v8 v) {
+        check.see(v);
+        return from.narrowed(v);
+    };
+    for (index_t r = 0; r < rows; ++r) {
+        const index_t line = at + r * row, out = r * to_row;
         index_t c = 0;
         for (; columns >= 8 && c < columns; c += 8) {
             if (c + 8 > columns) c = columns - 8;  // overlap the last vectors instead of a scalar tail
-            const v8 low = from.eight(at + 2 * c), high = from.eight(at + 2 * c + 8);
-            check.see(low);
-            check.see(high);
+            const v8 low = copied(from.stored_eight(line + 2 * c)), high = copied(from.stored_eight(line + 2 * c + 8));
             // In two steps that are one instruction each: within halves, then pairs across them.
             const v8 evens = __builtin_shufflevector(low, high, 0, 2, 8, 10, 4, 6, 12, 14);
             const v8 odds = __builtin_shufflevector(low, high, 1, 3, 9, 11, 5, 7, 13, 15);
-            store8(even + c, __builtin_shufflevector(evens, evens, 0, 1, 4, 5, 2, 3, 6, 7));
-            store8(odd + c, __builtin_shufflevector(odds, odds, 0, 1, 4, 5, 2, 3, 6, 7));
+            store8(even + out + c, __builtin_shufflevector(evens, evens, 0, 1, 4, 5, 2, 3, 6, 7));
+            store8(odd + out + c, __builtin_shufflevector(odds, odds, 0, 1, 4, 5, 2, 3, 6, 7));
         }
         for (; c < columns; ++c) {
-            even[c] = from.one(at + 2 * c);
-            odd[c] = from.one(at + 2 * c + 1);
-            check.see(even[c]);
-            check.see(odd[c]);
+            even[out + c] = copied(broadcast8(from.stored_one(line + 2 * c)))[0];
+            odd[out + c] = copied(broadcast8(from.stored_one(line + 2 * c + 1)))[0];
         }
     }
-    return !check.broken();
+    if (!KEEPS_NAN && check.met_nan()) return load_pairs<KIND, true>(s, at, rows, row, columns, even, odd, to_row);
+    return check.below(becomes_inf(KIND));
 }
 
 template <int KIND> static float load_one(const Source& s, index_t at) { return loader<KIND>(s).one(at); }

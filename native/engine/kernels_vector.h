@@ -114,6 +114,15 @@ static INLINE uf smaller(uf a, uf b) {
 #endif
 }
 
+static INLINE u8 larger8(u8 a, u8 b) {  // both below 2^31
+#if defined(__AVX2__)
+    return (u8)_mm256_max_epu32((__m256i)a, (__m256i)b);
+#else
+    const u8 mask = (u8)((i8)a > (i8)b);
+    return (mask & a) | (~mask & b);
+#endif
+}
+
 static INLINE u8 select8(u8 mask, u8 yes, u8 no) { return (mask & yes) | (~mask & no); }
 
 static INLINE float sum8(v8 v) {
@@ -233,8 +242,8 @@ static INLINE void to_bfloat8(uint16_t* p, v8 v) {
 // ---- hf32: float32 with fewer fraction bits ------------------------------------------------------------------------
 
 //  s eeeeeeee kkkkkkkkkkk dddddddddddd   add half of the last kept bit and cut: ties away from zero; inf stays inf.
-// Cutting could make a NaN a number: all of its bits are set instead.
-template <int DROPPED> static INLINE v8 shorten8(v8 v) {
+// Cutting could make a NaN a number: where it is kept all of its bits are set.
+template <int DROPPED, bool KEEPS_NAN> static INLINE v8 shorten8(v8 v) {
     const u8 cut = ((u8)v + (1u << (DROPPED - 1))) & ~((1u << DROPPED) - 1u);
-    return (v8)(cut | (u8)(v != v));
+    return KEEPS_NAN ? (v8)(cut | (u8)(v != v)) : (v8)cut;
 }
