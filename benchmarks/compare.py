@@ -132,8 +132,9 @@ def section(name: str, mine: list[Row]) -> str:
     text = f"\n### {name}\n\n{rounds} round(s), {len({row['line'] for row in mine})} problems.\n\n"
     shares = {field: head for field, head in SHARES.items() if field in mine[0]}
     has_jax = any("jax_ms" in row for row in mine)
+    jax = next((row["jax"] for row in mine if "jax_ms" in row), "")
     columns = ["problem", "want", "ms", "PyTorch ms", "ratio", "GF/s", "of sgemm"]
-    columns += [*["JAX ms"] * has_jax, *shares.values()]
+    columns += [*[f"JAX {jax} ms"] * has_jax, *shares.values()]
     text += f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
     for row in mine:
         line = row["line"] if row["dtype"] in ("fp32", "hf32") else row["line"].replace("fp32", row["dtype"])
@@ -145,7 +146,11 @@ def section(name: str, mine: list[Row]) -> str:
         text += f"| {' | '.join(cells)} |\n"
     for want in dict.fromkeys(row["want"] for row in mine):
         ratios = [row["ratio"] for row in mine if row["want"] == want]
-        text += f"\n{want}: geometric mean {mean(ratios):.2f}, least {min(ratios):.2f}.\n"
+        text += f"\n{want}: geometric mean {mean(ratios):.2f}, least {min(ratios):.2f}."
+        beside_jax = [row["jax_ms"] / row["ms"] for row in mine if row["want"] == want and "jax_ms" in row]
+        if beside_jax:
+            text += f" JAX's time by ours: geometric mean {mean(beside_jax):.2f}, least {min(beside_jax):.2f}."
+        text += "\n"
     for field, head in shares.items():
         values = [row[field] for row in mine]
         text += f"\n{head}: geometric mean {mean(values):.3f}, least {min(values):.2f}.\n"

@@ -24,6 +24,8 @@ import resource
 import statistics
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -181,6 +183,8 @@ def main() -> None:
         machine = {"machine": platform.processor() or platform.machine(), "isa": isa, "held": asked.isa,
                    "threads": threads, "clock": asked.clock, "channels_last": asked.channels_last, "batch": asked.batch,
                    "torch": torch.__version__, "convgrad": convgrad.__version__, "rounds": asked.rounds}
+        if settings.jax and find_spec("jax") is not None:
+            machine["jax"] = version("jax")
         print(f"convgrad {convgrad.__version__} ({isa}, {threads} threads) against torch {torch.__version__}, "
               f"{asked.clock} clock, {asked.rounds} rounds", file=sys.stderr)
         record(asked, settings, machine)
