@@ -106,74 +106,267 @@ static GatherTask gather_task_number(const GatherRun& run, index_t number) {
                       lines_shared ? rest / parts : rest % pass.blocks.total, number % pass.row_splits};
 }
 
-// `next` is what this thread is likely to take after this.
-static void gather_task(GatherRun& run, const GatherTask& task, const GatherTask& next, char* scratch) {
-    const Gather& g = run.g;
-    const GatherPass& pass = run.pass;
-    const auto [chunk, groups, block, split] = task;
-    const index_t group = chunk / pass.chunks, chunk_begin = chunk % pass.chunks * pass.chunk_rows;
-    const index_t chunk_rows = least(g.rows - chunk_begin, pass.chunk_rows);
-    const index_t panels = ceil_div(chunk_rows, pass.panel_rows);
-    const index_t first_row = panels * split / pass.row_splits * pass.panel_rows;
-    const index_t last_row = least(chunk_rows, panels * (split + 1) / pass.row_splits * pass.panel_rows);
-    if (first_row >= last_row) return;
-    const index_t rows_here = groups * (last_row - first_row);
+// A task at work: what it multiplies, where it keeps it, and the K block it has come to.
+struct GatherWork {
+    GatherRun& run;
+    const Gather& g;
+    const GatherPass& pass;
+    const GatherTask task;
+    const index_t panel;
+    const bool paired;  // words of two channels follow each other channel by channel
+
+    index_t group, chunk_begin, chunk_rows;    // of the first chunk
+    index_t first_row, last_row, rows;         // of each chunk; of all groups together
     Box box;
-    block_box(pass.blocks, block, &box);
-    const index_t panel = run.panel();
-    const index_t k_most = pass.depth_block * most(1, pass.most_taps);
-    const bool paired = pass.paired && !run.in_pairs;  // words follow each other channel by channel
-
+    index_t depths, lines, cells;              // of the block
     Tile t;
-    shape_tile(box, pass.span, pass.slots, pass.side_by_side, &t, pass.shared_columns);
-    const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
-    const index_t depths = box.end[1] - box.begin[1];
-    if (run.source_in_place) {
-        t.pitch = g.source_extent[2];
-        t.plane = g.source_extent[1] * t.pitch;
-        t.channel = g.source_extent[0] * t.plane;
-        t.unit = g.depth * g.groups * t.channel;
-    } else {
-        join_planes(g.source_extent, pass.groups_at_once * pass.depth_block, &t);
-    }
 
-    Scratch take{scratch};
-    float* tile = take.take<float>(pass.groups_at_once * pass.depth_block * pass.tile_channel + 2 * panel + 64);
-    const index_t all_rows = pass.groups_at_once * pass.chunk_rows;
-    float* accumulators = take.take<float>(all_rows * pass.columns * pass.classes.count);
-    float* panels_packed = pass.direct ? nullptr : take.take<float>(k_most * pass.columns);
-    int* offsets = take.take<int>(pass.depth_block * most(1, pass.sum_taps));
-    Step* steps = (Step*)take.take<int>(2 * k_most);
-    int* pixels = take.take<int>(4 * pass.columns + 64);
-    Eight* eights = (Eight*)(pixels + pass.columns);
-    int* strip_columns = take.take<int>(pass.blocks.per[0] * pass.blocks.per[1] * pass.blocks.per[2]);
-    float* plane = take.take<float>(pass.plane_floats);
-    float* local = pass.shared_weights ? nullptr : (float*)take.at;
+    float *tile, *accumulators, *panels_packed;
+    int* offsets;                              // tile cell of every step, class after class
+    Step* steps;
+    int* pixels;                               // tile cell of every column, or of the first of every strip
+    Eight* eights;
+    int* strip_columns;
+    float *plane, *packed_here;
 
     // Columns of the accumulators, in strips: pixels one after the other when packed; the padded rows of one depth of
     // one image when direct; one row of all images when they lie side by side.
-    const index_t strips = pass.side_by_side ? depths * lines : (box.end[0] - box.begin[0]) * depths;
-    const index_t strip_width = !pass.direct ? lines * cells
-                                : pass.side_by_side ? ceil_div(cells * t.images, LANES) * LANES
-                                                    : ceil_div((lines - 1) * t.pitch + cells, panel) * panel;
-    const index_t count = strips * strip_width;
-    const index_t columns = pass.direct ? count : ceil_div(count, panel) * panel;
-    for (index_t u = 0; u < strips; ++u) {
-        if (!pass.side_by_side) strip_columns[u] = int(u * strip_width);
-        else if (u % lines == 0) strip_columns[u / lines] = int(u * strip_width);  // of one image: its depths
-        const index_t at = pass.side_by_side ? u / lines * t.plane + u % lines * t.pitch
-                                             : u / depths * t.unit + u % depths * t.plane;
-        if (pass.direct) {
-            pixels[u] = int(at);
+    index_t strips, strip_width, filled, columns;
+    index_t pitch;                             // columns from one line of a strip to the next
+    index_t class_floats;                      // of the accumulators
+    Straight straight;
+
+    index_t number = 0;                        // of the K block
+    KBlock k{};
+    index_t depth = 0;                         // its channels, or words of two
+    index_t floats_before = 0;                 // of each row of packed weights
+    const float* cells_at = nullptr;
+    bool last_block = false;
+    index_t described = -1, described_depth = -1;
+    Ahead cells_ahead, sums_ahead;
+    index_t cells_pace = 0, sums_pace = 0;
+    FillReport report;
+    PairCheck source_pairs;
+
+    GatherWork(GatherRun& whole, const GatherTask& which)
+        : run(whole), g(whole.g), pass(whole.pass), task(which), panel(whole.panel()),
+          paired(whole.pass.paired && !whole.in_pairs) {
+        group = task.chunk / pass.chunks;
+        chunk_begin = task.chunk % pass.chunks * pass.chunk_rows;
+        chunk_rows = least(g.rows - chunk_begin, pass.chunk_rows);
+        const index_t panels = ceil_div(chunk_rows, pass.panel_rows);
+        first_row = panels * task.split / pass.row_splits * pass.panel_rows;
+        last_row = least(chunk_rows, panels * (task.split + 1) / pass.row_splits * pass.panel_rows);
+        rows = most(0, task.groups * (last_row - first_row));
+        block_box(pass.blocks, task.block, &box);
+        depths = box.end[1] - box.begin[1];
+        lines = box.end[2] - box.begin[2];
+        cells = box.end[3] - box.begin[3];
+    }
+
+    void prepare(char* scratch) {
+        shape_tile(box, pass.span, pass.slots, pass.side_by_side, &t, pass.shared_columns);
+        if (run.source_in_place) {
+            t.pitch = g.source_extent[2];
+            t.plane = g.source_extent[1] * t.pitch;
+            t.channel = g.source_extent[0] * t.plane;
+            t.unit = g.depth * g.groups * t.channel;
         } else {
-            for (index_t r = 0; r < lines; ++r)
-                for (index_t i = 0; i < cells; ++i)
-                    pixels[u * strip_width + r * cells + i] = int(at + r * t.pitch + i);
+            join_planes(g.source_extent, pass.groups_at_once * pass.depth_block, &t);
+        }
+        const index_t all_rows = pass.groups_at_once * pass.chunk_rows;
+        const index_t k_most = pass.depth_block * most(1, pass.most_taps);
+        Scratch take{scratch};
+        tile = take.take<float>(pass.groups_at_once * pass.depth_block * pass.tile_channel + 2 * panel + 64);
+        accumulators = take.take<float>(all_rows * pass.columns * pass.classes.count);
+        panels_packed = pass.direct ? nullptr : take.take<float>(k_most * pass.columns);
+        offsets = take.take<int>(pass.depth_block * most(1, pass.sum_taps));
+        steps = (Step*)take.take<int>(2 * k_most);
+        pixels = take.take<int>(4 * pass.columns + 64);
+        eights = (Eight*)(pixels + pass.columns);
+        strip_columns = take.take<int>(pass.blocks.per[0] * pass.blocks.per[1] * pass.blocks.per[2]);
+        plane = take.take<float>(pass.plane_floats);
+        packed_here = pass.shared_weights ? nullptr : (float*)take.at;
+        lay_out_strips();
+        class_floats = all_rows * columns;
+        if (t.images == 1)
+            straight = straight_strips(run, box, group * g.rows + chunk_begin, strip_width, pitch);
+    }
+
+    void lay_out_strips() {
+        strips = pass.side_by_side ? depths * lines : (box.end[0] - box.begin[0]) * depths;
+        strip_width = !pass.direct ? lines * cells
+                      : pass.side_by_side ? ceil_div(cells * t.images, LANES) * LANES
+                                          : ceil_div((lines - 1) * t.pitch + cells, panel) * panel;
+        filled = strips * strip_width;
+        columns = pass.direct ? filled : ceil_div(filled, panel) * panel;
+        pitch = pass.side_by_side ? strip_width : pass.direct ? t.pitch : cells;
+        for (index_t u = 0; u < strips; ++u) {
+            if (!pass.side_by_side) strip_columns[u] = int(u * strip_width);
+            else if (u % lines == 0) strip_columns[u / lines] = int(u * strip_width);  // of one image: its depths
+            const index_t at = pass.side_by_side ? u / lines * t.plane + u % lines * t.pitch
+                                                 : u / depths * t.unit + u % depths * t.plane;
+            if (pass.direct) {
+                pixels[u] = int(at);
+            } else {
+                for (index_t r = 0; r < lines; ++r)
+                    for (index_t i = 0; i < cells; ++i)
+                        pixels[u * strip_width + r * cells + i] = int(at + r * t.pitch + i);
+            }
+        }
+        if (!pass.direct) describe_columns(pixels, filled, columns, run.source_in_place, eights);
+    }
+
+    void go_to(index_t block) {
+        number = block;
+        k = k_block(run, block);
+        depth = run.in_pairs ? ceil_div(k.end - k.begin, 2) : k.end - k.begin;
+        last_block = block + 1 == run.k_blocks();
+    }
+
+    // Where the taps of the K block find the cell of a pixel; the same for all channels of a group of taps.
+    void place_taps() {
+        const index_t tap_group = number / ceil_div(g.depth, pass.depth_block);
+        if (described == tap_group && described_depth == depth) return;
+        described = tap_group;
+        described_depth = depth;
+        place_tile(pass, g, k, &t);
+        int* to = offsets;
+        for (int c = 0; c < pass.classes.count; ++c) {
+            AxisTaps taps[3];
+            class_taps(pass, k, c, taps);
+            const index_t n = tap_count(taps);
+            if (n == 0) continue;
+            int first[512];  // see MOST_TAPS of the plan
+            tap_offsets(t, taps, first);
+            for (index_t r = 0; r < depth; ++r)
+                for (index_t i = 0; i < n; ++i)
+                    to[step_number(depth, n, paired, r, i)] = first[i] + int(r * t.channel);
+            to += n * depth;
         }
     }
-    if (!pass.direct) describe_columns(pixels, count, columns, run.source_in_place, eights);
-    // Taps that meet the source from the pixels of a panel; the others would multiply padding.
-    const auto reaching = [&](const AxisTaps taps[3], index_t strip, index_t within, TapRange in[3]) {
+
+    void bring_cells() {
+        if (run.source_in_place) {
+            cells_at = (const float*)g.source->data + box.begin[0] * t.unit + (group * g.depth + k.begin) * t.channel +
+                       box.begin[1] * t.plane + box.begin[2] * t.pitch + box.begin[3];
+            return;
+        }
+        cells_at = tile;
+        const index_t channels = task.groups * (k.end - k.begin);
+        AxisTaps taps[3];
+        class_taps(pass, k, 0, taps);
+        fill_tile(run.source, g.source_extent, t, box, group * g.depth + k.begin, channels,
+                  pass.classes.per[0] == 1 && !run.in_pairs ? &taps[0] : nullptr, tile, &report,
+                  pass.side_by_side ? plane : nullptr);
+        if (!run.in_pairs) return;
+        const index_t units = t.unit > t.channel ? box.end[0] - box.begin[0] : 1;
+        for (index_t n = 0; n < units; ++n)
+            for (index_t r = 0; r < channels; r += 2) {
+                float* first = tile + n * t.unit + r * t.channel;
+                pair_up(first, r + 1 < channels ? first + t.channel : nullptr, t.channel, first - r / 2 * t.channel,
+                        &source_pairs);
+            }
+    }
+
+    // While this K block is multiplied, the cells of the next one are asked for, or of the first one of what this thread
+    // is likely to take after this task; and the place of the results.
+    void look_ahead(const GatherTask& next) {
+        const KBlock next_k = k_block(run, last_block ? 0 : number + 1);
+        Box next_box = box;
+        if (last_block) block_box(pass.blocks, next.block, &next_box);
+        const index_t next_group = last_block ? next.chunk / pass.chunks : group;
+        cells_ahead = source_ahead(g, pass, next_box, t, next_group * g.depth + next_k.begin,
+                                   (last_block ? next.groups : task.groups) * (next_k.end - next_k.begin));
+        if (last_block && !straight.possible)
+            sums_ahead = result_ahead(g, pass, box, group * g.rows + chunk_begin + first_row, rows);
+        const index_t calls = ceil_div(rows, pass.panel_rows) * ceil_div(columns, panel);
+        sums_pace = ceil_div(sums_ahead.cache_lines(), calls);
+        cells_pace = clamp(ceil_div(cells_ahead.cache_lines(), calls), 4, 8);
+    }
+
+    void multiply() {
+        const int* offset = offsets;
+        for (int c = 0; c < pass.classes.count; ++c) {
+            StepList list{steps, offset, pass.weights_in_place ? &g : nullptr, paired, depth, t.channel, {},
+                          {{-1, -1}, {-1, -1}, {-1, -1}}, 0};
+            class_taps(pass, k, c, list.taps);
+            const index_t length = depth * tap_count(list.taps);
+            float* acc = accumulators + c * class_floats;
+            if (length == 0) {
+                if (number == 0) zero(acc + first_row * columns, rows * columns);
+                straight.possible = false;
+                continue;
+            }
+            const index_t cached = pass.weights_in_place ? 12000 : 45000;
+            const index_t at_once = most(4 * pass.panel_rows, cached / length / pass.panel_rows * pass.panel_rows);
+            for (index_t j = 0; j < task.groups; ++j, acc += g.rows * columns) {
+                const float* cells_of_group = cells_at + j * depth * t.channel;
+                if (!pass.direct)
+                    pack_panels(cells_of_group, offset, length, pixels, filled, columns, eights, panel, panels_packed);
+                for (index_t row = first_row; row < last_row; row += at_once)
+                    multiply_rows(&list, length, j, row, least(last_row, row + at_once), cells_of_group, acc);
+            }
+            floats_before += (k.end - k.begin) * tap_count(list.taps);
+            offset += length;
+        }
+    }
+
+    // Rows [row, stop) of group j: their weights in the tensor, packed for all tasks, or packed now.
+    const float* weights_of(index_t j, index_t row, index_t stop, index_t length) {
+        if (pass.weights_in_place)
+            return (const float*)g.weight->data + group * g.weight_group + (chunk_begin + row) * g.weight_row +
+                   k.begin * g.weight_depth;
+        if (pass.shared_weights)
+            return run.packed + (task.chunk + j - run.first_chunk) * pass.chunk_rows * pass.reduction +
+                   floats_before * chunk_rows + row * length;
+        // One class only: merged classes always fit the shared memory or are not merged.
+        pack_weights(run, group, chunk_begin + row, stop - row, k, packed_here).note(&run);
+        return packed_here;
+    }
+
+    void multiply_rows(StepList* list, index_t length, index_t j, index_t row, index_t stop,
+                       const float* cells_of_group, float* acc) {
+        const float* weights = weights_of(j, row, stop, length);
+        const index_t per_row = pass.weights_in_place ? g.weight_row : length, panel_rows = pass.panel_rows;
+        const index_t chain = chain_channels(pass, tap_count(list->taps)) / (run.in_pairs ? 2 : 1);
+        const bool straight_now = straight.possible && last_block;
+        index_t reduced = length, strip = 0, within = 0;
+        for (index_t i = 0, width; i < columns; i += width, within += width) {
+            const float* b = panels_packed + i * length;
+            width = panel;
+            if (pass.direct) {
+                if (within == strip_width) within = 0, ++strip;
+                b = cells_of_group + pixels[strip] + within;
+                if (pass.side_by_side && strip_width - within <= LANES) width = LANES;
+                if (within == 0 || pass.side_by_side) {
+                    list_reaching(list, strip, within);
+                    reduced = list->length;
+                }
+            }
+            const int reading = !pass.direct            ? PACKED_BOTH
+                                : pass.weights_in_place ? WEIGHTS_IN_PLACE
+                                : reduced == length     ? ALL_WEIGHTS : SOME_WEIGHTS;
+            const index_t chain_steps = chain * (reduced / depth);
+            const GatherKernel* kernel = width < panel ? run.last_kernel[reading] : run.kernel[reading];
+            const bool inside = straight_now && straight.holds(i, width);
+            float* to = inside ? straight.at(j * g.rows, i) : acc + i;
+            const index_t to_row = inside ? straight.row : columns;
+            for (index_t m = row; m < stop; m += panel_rows) {
+                cells_ahead.go_on<READS>(cells_pace);
+                sums_ahead.go_on<WRITES>(sums_pace);
+                kernel[least(panel_rows, stop - m)](reduced, chain_steps, weights + (m - row) * per_row, per_row, b,
+                                                    steps, acc + m * columns + i, columns, number > 0,
+                                                    to + m * to_row, to_row);
+            }
+            if (straight_now && !inside)
+                straight.copy(j * g.rows + row, stop - row, i, least(width, filled - i), acc + row * columns + i,
+                              columns);
+        }
+    }
+
+    // Lists the taps that meet the source from the pixels of a panel; the others would multiply padding.
+    void list_reaching(StepList* list, index_t strip, index_t within) const {
         const index_t z = box.begin[1] + (pass.side_by_side ? strip / lines : strip % depths);
         index_t y = box.begin[2], y_last = box.end[2] - 1, x = box.begin[3], x_last = box.end[3] - 1;
         if (pass.side_by_side) {
@@ -182,173 +375,52 @@ static void gather_task(GatherRun& run, const GatherTask& task, const GatherTask
             x_last = least(x_last, x + (within + panel - 1) / t.images);
             x += within / t.images;
         }
-        in[0] = reaching_taps(taps[0], g.source_step[0], g.source_extent[0], z, z);
-        in[1] = reaching_taps(taps[1], g.source_step[1], g.source_extent[1], y, y_last);
-        in[2] = reaching_taps(taps[2], g.source_step[2], g.source_extent[2], x, x_last);
-    };
-
-    const index_t pitch = pass.side_by_side ? strip_width : pass.direct ? t.pitch : cells;
-    Straight straight;
-    if (t.images == 1)
-        straight = straight_strips(run, box, group * g.rows + chunk_begin, strip_width, pitch);
-
-    FillReport report;
-    PairCheck source_pairs;
-    index_t described = -1, described_depth = -1;
-    const index_t c_class = all_rows * columns;
-    const index_t k_blocks = run.k_blocks(), per_group = ceil_div(g.depth, pass.depth_block);
-    index_t before = 0;
-    for (index_t kb = 0; kb < k_blocks; ++kb) {
-        const KBlock k = k_block(run, kb);
-        const index_t channels = k.end - k.begin, depth = run.in_pairs ? ceil_div(channels, 2) : channels;
-        if (described != kb / per_group || described_depth != depth) {
-            described = kb / per_group;
-            described_depth = depth;
-            place_tile(pass, g, k, &t);
-            int* to = offsets;
-            for (int c = 0; c < pass.classes.count; ++c) {
-                AxisTaps taps[3];
-                class_taps(pass, k, c, taps);
-                const index_t n = tap_count(taps);
-                if (n == 0) continue;
-                int first[512];  // see MOST_TAPS of the plan
-                tap_offsets(t, taps, first);
-                for (index_t r = 0; r < depth; ++r)
-                    for (index_t i = 0; i < n; ++i)
-                        to[step_number(depth, n, paired, r, i)] = first[i] + int(r * t.channel);
-                to += n * depth;
-            }
-        }
-        AxisTaps depth_taps[3];
-        class_taps(pass, k, 0, depth_taps);
-        const float* cells_at = tile;
-        if (run.source_in_place)
-            cells_at = (const float*)g.source->data + box.begin[0] * t.unit + (group * g.depth + k.begin) * t.channel +
-                       box.begin[1] * t.plane + box.begin[2] * t.pitch + box.begin[3];
-        else
-            fill_tile(run.source, g.source_extent, t, box, group * g.depth + k.begin, groups * channels,
-                      pass.classes.per[0] == 1 && !run.in_pairs ? &depth_taps[0] : nullptr, tile, &report,
-                      pass.side_by_side ? plane : nullptr);
-        if (run.in_pairs) {
-            const index_t units = t.unit > t.channel ? box.end[0] - box.begin[0] : 1, all = groups * channels;
-            for (index_t n = 0; n < units; ++n)
-                for (index_t r = 0; r < all; r += 2) {
-                    float* first = tile + n * t.unit + r * t.channel;
-                    pair_up(first, r + 1 < all ? first + t.channel : nullptr, t.channel, first - r / 2 * t.channel,
-                            &source_pairs);
-                }
-        }
-
-        const bool last_block = kb + 1 == k_blocks;
-        const KBlock next_k = k_block(run, last_block ? 0 : kb + 1);
-        Box next_box = box;
-        if (last_block) block_box(pass.blocks, next.block, &next_box);
-        const index_t next_group = last_block ? next.chunk / pass.chunks : group;
-        Ahead cells_ahead = source_ahead(g, pass, next_box, t, next_group * g.depth + next_k.begin,
-                                         (last_block ? next.groups : groups) * (next_k.end - next_k.begin));
-        Ahead sums_ahead;
-        if (last_block && !straight.possible)
-            sums_ahead = result_ahead(g, pass, box, group * g.rows + chunk_begin + first_row, rows_here);
-        const index_t calls = ceil_div(rows_here, pass.panel_rows) * ceil_div(columns, panel);
-        const index_t sums_pace = ceil_div(sums_ahead.cache_lines(), calls);
-        const index_t cells_pace = clamp(ceil_div(cells_ahead.cache_lines(), calls), 4, 8);
-        const int* offset = offsets;
-        for (int c = 0; c < pass.classes.count; ++c) {
-            StepList list{steps, offset, pass.weights_in_place ? &g : nullptr, paired, depth, t.channel, {},
-                          {{-1, -1}, {-1, -1}, {-1, -1}}, 0};
-            class_taps(pass, k, c, list.taps);
-            const index_t length = depth * tap_count(list.taps);
-            float* acc = accumulators + c * c_class;
-            if (length == 0) {
-                if (kb == 0) zero(acc + first_row * columns, rows_here * columns);
-                straight.possible = false;
-                continue;
-            }
-            const index_t chain = chain_channels(pass, tap_count(list.taps)) / (run.in_pairs ? 2 : 1);
-            const bool straight_now = straight.possible && last_block;
-            const index_t cached = pass.weights_in_place ? 12000 : 45000;
-            const index_t at_once = most(4 * pass.panel_rows, cached / length / pass.panel_rows * pass.panel_rows);
-            for (index_t j = 0; j < groups; ++j, acc += g.rows * columns) {
-                const float* cells_of_group = cells_at + j * depth * t.channel;
-                if (!pass.direct)
-                    pack_panels(cells_of_group, offset, length, pixels, count, columns, eights, panel, panels_packed);
-                for (index_t row = first_row; row < last_row; row += at_once) {
-                    const index_t stop = least(last_row, row + at_once);
-                    const float* weights;
-                    index_t per_row = length;
-                    if (pass.weights_in_place) {
-                        per_row = g.weight_row;
-                        weights = (const float*)g.weight->data + group * g.weight_group +
-                                  (chunk_begin + row) * per_row + k.begin * g.weight_depth;
-                    } else if (pass.shared_weights) {
-                        weights = run.packed + (chunk + j - run.first_chunk) * pass.chunk_rows * pass.reduction +
-                                  before * chunk_rows + row * length;
-                    } else {
-                        // One class only: merged classes always fit the shared memory or are not merged.
-                        pack_weights(run, group, chunk_begin + row, stop - row, k, local).note(&run);
-                        weights = local;
-                    }
-                    index_t reduced = length, strip = 0, within = 0;
-                    for (index_t i = 0, width; i < columns; i += width, within += width) {
-                        const float* b = panels_packed + i * length;
-                        width = panel;
-                        if (pass.direct) {
-                            if (within == strip_width) within = 0, ++strip;
-                            b = cells_of_group + pixels[strip] + within;
-                            if (pass.side_by_side && strip_width - within <= LANES) width = LANES;
-                            if (within == 0 || pass.side_by_side) {
-                                TapRange in[3];
-                                reaching(list.taps, strip, within, in);
-                                list.describe(in);
-                                reduced = list.length;
-                            }
-                        }
-                        const int reading = !pass.direct            ? PACKED_BOTH
-                                            : pass.weights_in_place ? WEIGHTS_IN_PLACE
-                                            : reduced == length     ? ALL_WEIGHTS : SOME_WEIGHTS;
-                        const index_t chain_steps = chain * (reduced / depth);
-                        const GatherKernel* kernel = width < panel ? run.last_kernel[reading] : run.kernel[reading];
-                        const bool inside = straight_now && straight.holds(i, width);
-                        float* to = inside ? straight.at(j * g.rows, i) : acc + i;
-                        const index_t to_row = inside ? straight.row : columns;
-                        for (index_t m = row; m < stop; m += pass.panel_rows) {
-                            const index_t height = least(pass.panel_rows, stop - m);
-                            cells_ahead.go_on<READS>(cells_pace);
-                            sums_ahead.go_on<WRITES>(sums_pace);
-                            kernel[height](reduced, chain_steps, weights + (m - row) * per_row, per_row, b, steps,
-                                           acc + m * columns + i, columns, kb > 0, to + m * to_row, to_row);
-                        }
-                        if (straight_now && !inside)
-                            straight.copy(j * g.rows + row, stop - row, i, least(width, count - i),
-                                          acc + row * columns + i, columns);
-                    }
-                }
-            }
-            before += channels * tap_count(list.taps);
-            offset += length;
-        }
+        const TapRange in[3] = {reaching_taps(list->taps[0], g.source_step[0], g.source_extent[0], z, z),
+                                reaching_taps(list->taps[1], g.source_step[1], g.source_extent[1], y, y_last),
+                                reaching_taps(list->taps[2], g.source_step[2], g.source_extent[2], x, x_last)};
+        list->describe(in);
     }
-    if (report.padded) raise_flag(&run.padding_met);
-    source_pairs.merge_into(&run.smallest_source);
-    const float* results = accumulators + first_row * columns;
+
     // Weights read in place were not looked at: one that is not finite shows in the sums. Columns between and beyond the
     // pixels hold whatever was in memory.
-    if (pass.weights_in_place && report.padded) {
-        bool weights_finite = true;
+    bool sums_are_finite() const {
         const index_t runs = pass.side_by_side ? 1 : lines, length = cells * t.images;
-        for (index_t m = 0; m < pass.classes.count * rows_here; ++m) {
-            const float* row = results + m / rows_here * c_class + m % rows_here * columns;
+        bool finite = true;
+        for (index_t m = 0; m < pass.classes.count * rows; ++m) {
+            const float* row = accumulators + m / rows * class_floats + (first_row + m % rows) * columns;
             for (index_t u = 0; u < strips * runs; ++u)
-                weights_finite &= all_finite(row + u / runs * strip_width + u % runs * t.pitch, length);
+                finite &= all_finite(row + u / runs * strip_width + u % runs * t.pitch, length);
         }
-        if (!weights_finite) raise_flag(&run.weight_broken);
+        return finite;
     }
-    if (straight.possible) return;
-    if (pass.side_by_side && t.images > 1)
-        write_images(run, box, group, chunk_begin + first_row, rows_here, results, columns, c_class, strip_width, plane);
-    else
-        write_block(run, box, group, chunk_begin + first_row, rows_here, results, columns, c_class, strip_columns, pitch,
-                    plane);
+
+    void finish() {
+        if (report.padded) raise_flag(&run.padding_met);
+        source_pairs.merge_into(&run.smallest_source);
+        if (pass.weights_in_place && report.padded && !sums_are_finite()) raise_flag(&run.weight_broken);
+        if (straight.possible) return;
+        const float* results = accumulators + first_row * columns;
+        if (pass.side_by_side && t.images > 1)
+            write_images(run, box, group, chunk_begin + first_row, rows, results, columns, class_floats, strip_width,
+                         plane);
+        else
+            write_block(run, box, group, chunk_begin + first_row, rows, results, columns, class_floats, strip_columns,
+                        pitch, plane);
+    }
+};
+
+static void gather_task(GatherRun& run, const GatherTask& task, const GatherTask& next, char* scratch) {
+    GatherWork work(run, task);
+    if (work.rows == 0) return;
+    work.prepare(scratch);
+    for (index_t kb = 0; kb < run.k_blocks(); ++kb) {
+        work.go_to(kb);
+        work.place_taps();
+        work.bring_cells();
+        work.look_ahead(next);
+        work.multiply();
+    }
+    work.finish();
 }
 
 template <bool PAIRS> static void choose_kernels(int vectors, GatherKernel (&kernel)[READINGS][MOST_PANEL_ROWS + 1]) {
