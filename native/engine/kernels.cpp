@@ -20,6 +20,7 @@ namespace {
 #include "kernels_gather_task.h"
 #include "kernels_plain.h"
 #include "kernels_weight.h"
+#include "kernels_weight_task.h"
 #include "kernels_columns.h"
 #include "kernels_depthwise.h"
 #include "kernels_channels.h"

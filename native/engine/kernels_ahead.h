@@ -60,6 +60,22 @@ struct Ahead {
     }
 };
 
+// The cells that the tile of a block takes; of the depths a window reaches only the last is new.
+static Ahead cells_of(const cg_tensor& tensor, const index_t extent[3], const index_t step[3], const index_t span[3],
+                      const Tile& t, const Box& box, index_t channel, index_t channels) {
+    Ahead ahead;
+    index_t low[3], high[3];
+    for (int a = 0; a < 3; ++a) {
+        const index_t first = t.axis[a].low;
+        if (step[a] > (1 << 20) || magnitude(first) > (1 << 30)) return ahead;  // products that could overflow
+        low[a] = clamp(step[a] * (box.begin[a + 1] + first), 0, extent[a]);
+        high[a] = clamp(step[a] * (box.end[a + 1] + first + span[a]), low[a], extent[a]);
+    }
+    if (high[0] > low[0] + 1) low[0] = high[0] - 1;
+    ahead.start(tensor, box.begin[0], box.end[0], channel, channels, low, high);
+    return ahead;
+}
+
 // Whether so many planes of so many cells are more than the near caches hold; what these have need not be asked for.
 static bool is_far(const cg_tensor& t, index_t planes, const index_t cells[3]) {
     const double plane = double(cells[0]) * double(cells[1]) * double(cells[2]);

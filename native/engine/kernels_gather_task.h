@@ -57,22 +57,11 @@ static bool source_is_tile(const Gather& g, const GatherPass& pass) {
            (g.batch == 1 || st[0] == channels * next);
 }
 
-// The source cells of a block; one depth stands for all that a window reaches.
+// The source cells of a block.
 static Ahead source_ahead(const Gather& g, const GatherPass& pass, const Box& box, const Tile& t, index_t channel,
                           index_t channels) {
-    Ahead ahead;
-    if (g.source_extent[0] == 0 || !is_far(*g.source, g.batch * g.groups * g.depth, g.source_extent)) return ahead;
-    index_t low[3], high[3];
-    for (int a = 0; a < 3; ++a) {  // far beyond any memory, where the products below would overflow
-        const index_t step = g.source_step[a], first = t.axis[a].low, extent = g.source_extent[a];
-        if (step > (1 << 20) || magnitude(first) > (1 << 30)) return ahead;
-        low[a] = clamp(step * (box.begin[a + 1] + first), 0, extent);
-        high[a] = clamp(step * (box.end[a + 1] + first + pass.span[a]), low[a], extent);
-    }
-    low[0] = clamp(g.source_step[0] * (box.begin[1] + t.axis[0].low + pass.span[0] / 2), 0, g.source_extent[0] - 1);
-    high[0] = low[0] + 1;
-    ahead.start(*g.source, box.begin[0], box.end[0], channel, channels, low, high);
-    return ahead;
+    if (!is_far(*g.source, g.batch * g.groups * g.depth, g.source_extent)) return Ahead();
+    return cells_of(*g.source, g.source_extent, g.source_step, pass.span, t, box, channel, channels);
 }
 
 // The result of a block.
