@@ -87,10 +87,10 @@ struct Gather {
     const cg_tensor* target;
 };
 
-enum { MAX_CLASSES = 16 };
+enum { MAX_CLASSES = 16, MOST_TAPS = 512 };  // of a pass; of a tap group
 
-// Rows of a register tile two vectors wide: with two vectors and a broadcast they take 15 of 16 registers, and 19 of the
-// 32 of AVX-512, where whole panels of eight leave no rest of the usual numbers of channels.
+// Rows of a register tile two vectors wide: with two vectors and a broadcast they take 15 of 16 registers, and 19 of
+// the 32 of AVX-512, where whole panels of eight leave no rest of the usual numbers of channels.
 enum { PANEL_ROWS = 6, WIDE_PANEL_ROWS = 8, MOST_PANEL_ROWS = 8 };
 
 // Multiply-adds in a row before a sum is put aside: its error grows with the square root of this.
@@ -165,7 +165,8 @@ struct WeightPlan {
     index_t partials;
     index_t chain;                               // pixels, at most, that one chain of multiply-adds sums
     index_t span[3], slots[3];
-    index_t tile_channel, tile_channels, tile_cell, tile_floats;  // tile_cell: floats of a cell with its channels inside
+    index_t tile_channel, tile_channels, tile_floats;
+    index_t tile_cell;                           // floats of a cell with its channels inside
     index_t block_pixels;
     bool channels_inside;                        // the channels of a cell lie side by side in the tile too
     bool by_tap;                                 // rows go tap by tap, each with the pixels that meet no padding

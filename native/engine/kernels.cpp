@@ -1,6 +1,6 @@
 // One instruction set's half of the engine. Compiled once per set with CG_ISA (a name) and LANES (floats per vector);
 // everything has internal linkage, so copies of different sets can never be exchanged by the linker.
-#include "engine.h"
+#include "arithmetic.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

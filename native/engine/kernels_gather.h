@@ -336,11 +336,10 @@ static void pack_panel(const GatherRun& run, index_t at, index_t height, index_t
                        index_t count, index_t reach, float* panel) {
     const Gather& g = run.g;
     const Source& w = run.weight;
-    enum { MOST = 512 };  // taps of a group, see MOST_TAPS of the plan
-    float line[MOST_PANEL_ROWS * MOST];
+    float line[MOST_PANEL_ROWS * MOST_TAPS];
     // Taps of other dtypes are converted in one row where they are neighbours, one by one otherwise.
     const bool in_place = w.kind == LOAD_F32;
-    const bool neighbours = reach >= count && reach <= MOST && g.weight_tap[2] == 1;
+    const bool neighbours = reach >= count && reach <= MOST_TAPS && g.weight_tap[2] == 1;
     const bool paired = run.pass.paired;
     if (!in_place && g.weight_depth == 1 && depth > 1) {  // channels to be reduced lie side by side
         for (index_t t = 0; t < count; ++t) {
@@ -395,9 +394,8 @@ static WeightReport pack_weights(const GatherRun& run, index_t group, index_t be
     const Gather& g = run.g;
     const index_t depth = k.end - k.begin;
     const index_t at = group * g.weight_group + begin * g.weight_row + k.begin * g.weight_depth;
-    enum { MOST = 512 };  // taps of a group and, in pairs, steps of a K block
-    index_t tap_at[MOST];
-    float apart[MOST_PANEL_ROWS * MOST];  // a panel before its channels are paired
+    index_t tap_at[MOST_TAPS];
+    float apart[MOST_PANEL_ROWS * MOST_TAPS];  // a panel before its channels are paired: a K block has no more steps
     WeightReport report;
     for (int c = 0; c < run.pass.classes.count; ++c) {
         AxisTaps taps[3];

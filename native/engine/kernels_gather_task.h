@@ -226,7 +226,7 @@ struct GatherWork {
             class_taps(pass, k, c, taps);
             const index_t n = tap_count(taps);
             if (n == 0) continue;
-            int first[512];  // see MOST_TAPS of the plan
+            int first[MOST_TAPS];
             tap_offsets(t, taps, first);
             for (index_t r = 0; r < depth; ++r)
                 for (index_t i = 0; i < n; ++i)

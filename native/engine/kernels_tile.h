@@ -15,14 +15,6 @@ template <class F> static int in_parallel(int threads, index_t tasks, size_t byt
                      &body);
 }
 
-static INLINE index_t least(index_t a, index_t b) { return a < b ? a : b; }
-static INLINE index_t most(index_t a, index_t b) { return a > b ? a : b; }
-static INLINE index_t magnitude(index_t a) { return a < 0 ? -a : a; }
-static INLINE index_t clamp(index_t v, index_t low, index_t high) { return most(low, least(v, high)); }
-static INLINE index_t ceil_div(index_t a, index_t b) { return (a + b - 1) / b; }
-static INLINE index_t floor_div(index_t a, index_t b) { return a / b - (a % b < 0 ? 1 : 0); }
-static INLINE index_t modulo(index_t a, index_t b) { return a - floor_div(a, b) * b; }
-
 static INLINE void raise_flag(int* flag) { __atomic_store_n(flag, 1, __ATOMIC_RELAXED); }
 static INLINE bool is_raised(const int* flag) { return __atomic_load_n(flag, __ATOMIC_RELAXED) != 0; }
 

@@ -1,0 +1,21 @@
+// Whole numbers. Internal linkage, for sources that are compiled once per instruction set (see engine.h).
+#pragma once
+
+#include "engine.h"
+
+namespace cg {
+namespace {
+
+#define CG_SMALL [[maybe_unused]] inline __attribute__((always_inline))
+CG_SMALL index_t least(index_t a, index_t b) { return a < b ? a : b; }
+CG_SMALL index_t most(index_t a, index_t b) { return a > b ? a : b; }
+CG_SMALL index_t magnitude(index_t a) { return a < 0 ? -a : a; }
+CG_SMALL index_t clamp(index_t v, index_t low, index_t high) { return most(low, least(v, high)); }
+CG_SMALL index_t ceil_div(index_t a, index_t b) { return (a + b - 1) / b; }
+CG_SMALL index_t floor_div(index_t a, index_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+CG_SMALL index_t modulo(index_t a, index_t b) { return a - floor_div(a, b) * b; }
+CG_SMALL index_t round_up(index_t a, index_t b) { return ceil_div(a, b) * b; }
+#undef CG_SMALL
+
+}  // namespace
+}  // namespace cg
