@@ -71,13 +71,127 @@ def misaligned(array):
     return moved
 
 
+def every_second(array):
+    """The same numbers in every second place of a larger array."""
+    larger = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
+    larger[..., ::2] = array
+    return larger[..., ::2]
+
+
+STRIDES = pytest.mark.parametrize(
+    "change", [np.asfortranarray, lambda a: np.ascontiguousarray(a[::-1])[::-1], every_second],
+    ids=["fortran", "reversed", "every second"],
+)  # fmt: skip
+
+
+@STRIDES
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("line", LINES)
+def test_operands_of_any_strides_take_the_short_way(line, change, place):
+    """Whole elements apart, forwards or backwards: the same gradients, the first time and when the form is known."""
+    made = problems.problem(line)
+    given = tensors(made)
+    want = long_way(made, given)
+    given[place] = change(given[place])
+    for _ in range(2):
+        quick = engines.run_quickly(made, *given)
+        assert quick is not None and same(quick, want)
+
+
+@STRIDES
+@pytest.mark.parametrize("line", LINES)
+def test_results_go_where_out_says(line, change):
+    """Given buffers, contiguous or not, are written and returned, missing ones made, nothing beside them touched."""
+    made = problems.problem(line)
+    given = tensors(made)
+    want = long_way(made, given)
+    for strided in (False, True):
+        for missing in (None, 0, 1, 2):
+            out = [np.full_like(array, 99) for array in want]
+            if strided:
+                out = [change(array) for array in out]
+            whole = [array if array.base is None else array.base for array in out]
+            beside = [w.size - np.count_nonzero(w == 99) for w in whole]
+            if missing is not None:
+                out[missing] = None
+            quick = engines.run_quickly(made, *given, out)
+            assert quick is not None and same(quick, want)
+            for got, buffer, memory, before in zip(quick, out, whole, beside, strict=True):
+                assert buffer is None or got is buffer
+                if buffer is not None and memory is not buffer and memory.size > buffer.size:
+                    assert np.count_nonzero(memory.reshape(-1)[1::2]) == 0 and before == memory.size - buffer.size
+
+
+def test_buffers_are_used_by_the_public_call(monkeypatch):
+    """conv_backward(out=...) takes the short way from its second call on."""
+    g, x, w = tensors(problems.problem("conv n2 c5>7 i6x8 k3x3 s1 p1 fp32"))
+    want = convgrad.conv_backward(g, x, w, padding=1, threads=1)
+    out = [np.zeros_like(array) for array in want]
+    convgrad.conv_backward(g, x, w, padding=1, out=out)
+    for array in out:
+        array[...] = 0
+    monkeypatch.setattr(engines, "run", None)  # the long way
+    got = convgrad.conv_backward(g, x, w, padding=1, out=out)
+    assert all(a is b for a, b in zip(got, out, strict=True)) and same(got, want)
+
+
+def test_buffers_that_share_memory_are_refused():
+    """A buffer over an operand or over another buffer is refused in words, and nothing is written."""
+    made = problems.problem("conv n2 c4>4 i5x5 k5x5 p2 fp32")
+    g, x, w = tensors(made)
+    memory = np.zeros(1000, np.float32)
+    cases = [(g, x, w, [x, None, None]), (g, x, w, [g, None, None]), (g, x, w, [None, w, None])]
+    twice = [np.ndarray(a.shape, a.dtype, memory) for a in (x, w)]
+    cases.append((g, x, w, [twice[0], twice[1], None]))
+    for *given, out in cases:
+        before = [a.copy() for a in given]
+        assert engines.run_quickly(made, *given, out) is None
+        with pytest.raises(ConvGradError, match="shares memory"):
+            made.run(*given, out=out)
+        assert same(given, before) and not memory.any()
+    # Side by side in one piece of memory is no sharing.
+    beside = [np.ndarray(a.shape, a.dtype, memory, 4 * at) for a, at in ((x, 0), (w, x.size))]
+    assert same(made.run(g, x, w, out=[*beside, None]), long_way(made, (g, x, w)))
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda a: a.reshape(-1)[:1].reshape((1,) * a.ndim), lambda a: np.zeros((*a.shape, 1), a.dtype),
+    lambda a: a.astype(np.float64), lambda a: a.astype(np.float16), lambda a: np.zeros(0, a.dtype),
+], ids=["smaller", "rank", "wider", "narrower", "empty"])  # fmt: skip
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_other_buffers_than_planned_are_refused(wrong, place):
+    """A plan writes into no buffer of another shape or dtype: it says which, what it is, and what was planned."""
+    made = problems.problem(LINES[1])
+    given = tensors(made)
+    out = [np.zeros_like(array) for array in long_way(made, given)]
+    out[place] = wrong(out[place])
+    for threads in (None, 1):
+        with pytest.raises(ConvGradError, match=rf"out\[{place}\] is .* the plan was made for") as caught:
+            made.run(*given, out=out, threads=threads)
+        assert caught.value.rule == "plan.tensor" and not any(array.any() for array in out)
+
+
+def test_out_that_is_no_three_arrays():
+    """Too few buffers, a read-only one, something else: refused in words; a buffer for what is not wanted is let be."""
+    made = problems.problem(LINES[0])
+    given = tensors(made)
+    fixed = np.zeros_like(given[1])
+    fixed.flags.writeable = False
+    for out in ([None, None], [fixed, None, None], ["text", None, None], 3, [[[0.0]], None, None]):
+        with pytest.raises((ConvGradError, TypeError)):
+            made.run(*given, out=out)
+    only = problems.problem(f"{LINES[0]} want=w")
+    unwanted = np.full_like(given[1], 5)
+    assert engines.run_quickly(only, *given, [unwanted, None, None]) is None
+    assert only.run(*given, out=[unwanted, None, None]).input is None and np.all(unwanted == 5)
+
+
 @pytest.mark.parametrize("change", [
-    np.asfortranarray, lambda a: np.ascontiguousarray(a[::-1])[::-1], misaligned, lambda a: a.astype(">f4"),
-    lambda a: a.view(Named), memoryview, convgrad.Tensor,
-], ids=["fortran", "reversed", "misaligned", "swapped", "subclass", "buffer", "tensor"])  # fmt: skip
+    misaligned, lambda a: a.astype(">f4"), lambda a: a.view(Named), memoryview, convgrad.Tensor,
+], ids=["misaligned", "swapped", "subclass", "buffer", "tensor"])  # fmt: skip
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_what_the_short_way_cannot_read_takes_the_long_way(change, place):
-    """Other strides, places, byte orders and types of operand are left to the long way and give the same."""
+    """Other places, byte orders and types of operand are left to the long way and give the same."""
     made = problems.problem(LINES[1])
     given = tensors(made)
     want = long_way(made, given)
@@ -109,6 +223,14 @@ def test_what_is_no_tensor_is_refused(nothing):
     for given in ((nothing, x, w), (g, nothing, w), (g, x, nothing)):
         with pytest.raises(ConvGradError):
             made.run(*given)
+
+
+def test_a_plan_of_the_forward_pass_gives_no_gradients():
+    """Such a plan says what runs it."""
+    made = problems.problem("conv n2 c3>4 i5x5 k3x3 p1 fp32 want=y")
+    with pytest.raises(ConvGradError, match="forward pass") as caught:
+        made.run(*tensors(made))
+    assert caught.value.rule == "plan.forward" and "want=y" in caught.value.line
 
 
 def test_read_only_operands_are_only_read():

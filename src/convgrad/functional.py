@@ -47,21 +47,32 @@ class ExecutablePlan(Plan):
         self, grad_output: object, input: object, weight: object, *, out: Sequence[object] | None = None,
         threads: int | None = None,
     ) -> Gradients:
-        """The gradients of these tensors, whose shapes and dtypes must be the planned ones."""
-        if out is None and threads is None:
-            quick = engines.run_quickly(self, grad_output, input, weight)
+        """The gradients of these tensors, whose shapes and dtypes must be the planned ones; those of `out` as well."""
+        if threads is None:
+            quick = engines.run_quickly(self, grad_output, input, weight, out)
             if quick is not None:
                 return Gradients(*quick)
         r = self.problem.request
+        if r.forward:
+            message = "the plan is of a forward pass; convgrad.convolution and conv_tbc run it, `run` gives gradients"
+            raise ConvGradError(message, rule="plan.forward", value="want=y", line=self.problem.line)
         g, x, w = _operand(grad_output, "grad_output"), _operand(input, "input"), _operand(weight, "weight")
-        for operand, spec, name in ((g, r.grad_output, "grad_output"), (x, r.input, "input"), (w, r.weight, "weight")):
-            assert spec is not None
-            if operand.array.shape != spec.shape or operand.dtype != spec.dtype:
-                raise ConvGradError(
-                    f"{name} is {operand.array.shape} {operand.dtype}; the plan was made for {spec.shape} {spec.dtype}",
-                    rule="plan.tensor", value=operand.array.shape, line=self.problem.line,
-                )
-        return _execute(self, g, x, w, _given(out), threads)
+        given = _given(out)
+        _refuse_unplanned(self, (g, x, w), (r.grad_output, r.input, r.weight), ("grad_output", "input", "weight"))
+        _refuse_unplanned(self, given, (r.grad_input, r.grad_weight, r.grad_bias), ("out[0]", "out[1]", "out[2]"))
+        return _execute(self, g, x, w, given, threads)
+
+
+def _refuse_unplanned(
+    plan: Plan, tensors: Sequence[Operand | None], planned: Sequence[TensorSpec | None], names: Sequence[str]
+) -> None:
+    for tensor, spec, name in zip(tensors, planned, names, strict=True):
+        if tensor is None or spec is None or (tensor.array.shape == spec.shape and tensor.dtype == spec.dtype):
+            continue
+        raise ConvGradError(
+            f"{name} is {tensor.array.shape} {tensor.dtype}; the plan was made for {spec.shape} {spec.dtype}",
+            rule="plan.tensor", value=tensor.array.shape, line=plan.problem.line,
+        )
 
 
 class Operand(NamedTuple):
@@ -74,6 +85,7 @@ class Operand(NamedTuple):
 
 Buffers = tuple[Operand | None, Operand | None, Operand | None]
 """grad_input, grad_weight, grad_bias, where the caller gives them."""
+_NOTHING_GIVEN: Buffers = (None, None, None)
 
 
 # ---- the public functions ----------------------------------------------------------------------------------
@@ -102,17 +114,21 @@ def conv_backward(
         bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask, math, product,
         conformance,
     )
-    short = _short_key(grad_output, input, weight, asked) if out is None and threads is None else None
-    if short is not None and (known := _known(short)) is not None:
-        quick = engines.run_quickly(known, grad_output, input, weight)
+    short = _short_key(grad_output, input, weight, asked) if threads is None else None
+    known = None if short is None else _known(short)
+    if known is not None:
+        quick = engines.run_quickly(known, grad_output, input, weight, out)
         if quick is not None:
             return Gradients(*quick)
     g, x, w = _operand(grad_output, "grad_output"), _operand(input, "input"), _operand(weight, "weight")
     given = _given(out)
     plan = _planned(Operator.CONV, g, x, w, None, given, asked)
-    if short is not None and len(_short) < _MOST_PLANS:
+    if short is not None and known is None and len(_short) < _MOST_PLANS:
+        # Buffers that say nothing new leave the plan that of the call without them.
+        plain = out is None or plan.problem.request == requested(Operator.CONV, g, x, w, None, _NOTHING_GIVEN, asked)
         with suppress(TypeError):  # a list among the attributes: not kept
-            _short[short] = plan
+            if plain:
+                _short[short] = plan
     return _execute(plan, g, x, w, given, threads)
 
 
@@ -201,7 +217,7 @@ def _operand(source: object, name: str) -> Operand:
 
 def _given(out: Sequence[object] | None) -> Buffers:
     if out is None:
-        return (None, None, None)
+        return _NOTHING_GIVEN
     buffers = tuple(out)
     if len(buffers) != 3:
         message = f"out must hold 3 buffers (or None), got {len(buffers)}"
@@ -328,7 +344,7 @@ def _planned(
     key = (
         operator, g.array.shape, g.dtype, x.array.shape, x.dtype, w.array.shape, w.dtype, g.format, x.format, w.format,
         None if b is None else (b.array.shape, b.dtype),
-        None if given == (None, None, None) else tuple(None if o is None else _spec(o) for o in given),
+        None if given == _NOTHING_GIVEN else tuple(None if o is None else _spec(o) for o in given),
         asked, repr(asked),
     )
     try:
@@ -406,7 +422,7 @@ def _tbc_request(
 def _execute(
     made: ExecutablePlan, g: Operand, x: Operand, w: Operand, given: Buffers, threads: int | None
 ) -> Gradients:
-    if given != (None, None, None):
+    if given != _NOTHING_GIVEN:
         _refuse_overlap(made.problem, (g, x, w), given)
     results: dict[Result, AnyArray] = {}
     for step in made.steps:

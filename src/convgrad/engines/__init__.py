@@ -68,12 +68,14 @@ def run(
         native.run(plan, fine, coarse, weight, results, threads=threads)
 
 
-def run_quickly(plan: Plan, grad_output: object, input: object, weight: object) -> list[AnyArray | None] | None:
-    """The gradients of contiguous arrays of the planned shapes in fresh arrays; None: take the long way."""
+def run_quickly(
+    plan: Plan, grad_output: object, input: object, weight: object, out: object = None
+) -> list[AnyArray | None] | None:
+    """The gradients of plain arrays as planned, in fresh arrays or in those of `out`; None: take the long way."""
     if _getenv(b"CONVGRAD_ENGINE") == b"reference":
         return None
     short = lane(plan)
-    return None if short is None else short.run(grad_output, input, weight)
+    return None if short is None else short.run(grad_output, input, weight, out)
 
 
 def run_forward(

@@ -1,14 +1,17 @@
-"""The short way through the native engine: contiguous operands of the planned shapes in, fresh results out.
+"""The short way through the native engine: plain arrays of the planned shapes in, results out, fresh or given.
 
 A small problem is computed in a microsecond; what Python does around it must not cost ten. A lane holds all that a
-plan knows in advance, and a call does no more than prove the operands, make the results and pack the engine's struct.
+plan knows in advance, and a call does no more than prove the arrays, make the results and pack the engine's struct.
 """
 
 from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Callable
 from functools import cache
+from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +26,9 @@ from convgrad.request import TensorSpec
 _HEADER = object.__basicsize__
 _number_at = ctypes.c_size_t.from_address
 _Array, _empty = np.ndarray, np.empty
+_SEQUENCES = (list, tuple)
+_MOST_FORMS = 64
+_UNKNOWN: Any = object()
 
 
 @cache
@@ -34,10 +40,16 @@ def _data_follows_header() -> bool:
     return all(_number_at(id(a) + _HEADER).value == a.__array_interface__["data"][0] for a in arrays)
 
 
+Form = tuple[Callable[..., bytes], tuple[bytes, ...], tuple[tuple[int, int], ...]]
+"""What packs the engine's struct, its bytes between the addresses, and from where to where each array reaches."""
+
+
 class Lane:
     """Everything a call needs that the plan already knows."""
 
-    __slots__ = ("_alignment", "_between", "_cg_run", "_dtypes", "_pack", "_results", "_shapes", "_transposed", "plan")
+    __slots__ = (
+        "_alignment", "_cg_run", "_contiguous", "_dtypes", "_forms", "_results", "_shapes", "_transposed", "plan",
+    )  # fmt: skip
 
     def __init__(self, plan: Plan, operands: tuple[TensorSpec, TensorSpec, TensorSpec]) -> None:
         self.plan = plan
@@ -47,45 +59,117 @@ class Lane:
         storage = [rounding.storage(spec.dtype) for spec in operands]
         self._shapes = (g.shape, x.shape, w.shape)
         self._dtypes = (storage[0], storage[1], storage[2])
-        self._alignment = max(dtype.itemsize for dtype in storage)
         r = plan.problem.request
         results = {Result.GRAD_INPUT: r.grad_input, Result.GRAD_WEIGHT: r.grad_weight, Result.GRAD_BIAS: r.grad_bias}
         places = list(results)
-        # (place in the answer, shape, dtype) of each result that is wanted
+        # (place in the answer, which result, shape, dtype) of each result that is wanted
         self._results = tuple(
-            (places.index(step.result), spec.shape, rounding.storage(step.stored_as))
+            (places.index(step.result), step.result, spec.shape, rounding.storage(step.stored_as))
             for step in plan.steps if (spec := results[step.result]) is not None
         )
-        form, self._between = native.cut_at_addresses(native.image_of_shapes(plan))
-        self._pack = form.pack
+        self._alignment = max(dtype.itemsize for dtype in (*storage, *(row[3] for row in self._results)))
+        packer, between = native.cut_at_addresses(native.image_of_shapes(plan))
+        sizes = [prod(shape) * dtype.itemsize for shape, dtype in zip(self._shapes, storage, strict=True)]
+        ends = [0, 0, 0]
+        for place, _, shape, dtype in self._results:
+            ends[place] = prod(shape) * dtype.itemsize
+        self._contiguous: Form = (packer.pack, between, tuple((0, end) for end in (*sizes, *ends)))
+        self._forms: dict[tuple[Any, ...], Form | None] = {}
 
-    def run(self, grad_output: object, input: object, weight: object) -> list[AnyArray | None] | None:
+    def run(self, grad_output: object, input: object, weight: object, out: object) -> list[AnyArray | None] | None:
         """grad_input, grad_weight, grad_bias; None when these tensors need the long way."""
         if type(grad_output) is not _Array or type(input) is not _Array or type(weight) is not _Array:
             return None
-        if (
-            (grad_output.shape, input.shape, weight.shape) != self._shapes
-            or (grad_output.dtype, input.dtype, weight.dtype) != self._dtypes
-            or not (grad_output.flags.c_contiguous and input.flags.c_contiguous and weight.flags.c_contiguous)
-        ):
+        if (grad_output.shape, input.shape, weight.shape) != self._shapes or (
+            grad_output.dtype, input.dtype, weight.dtype,
+        ) != self._dtypes:
             return None
         g = _number_at(id(grad_output) + _HEADER).value
         x = _number_at(id(input) + _HEADER).value
         w = _number_at(id(weight) + _HEADER).value
-        if (g | x | w) % self._alignment:
-            return None
-        out: list[AnyArray | None] = [None, None, None]
+        results: list[AnyArray | None] = [None, None, None]
         at = [0, 0, 0]
-        for place, shape, dtype in self._results:
-            fresh = out[place] = _empty(shape, dtype)
-            at[place] = _number_at(id(fresh) + _HEADER).value
+        plain = grad_output.flags.c_contiguous and input.flags.c_contiguous and weight.flags.c_contiguous
+        if out is None:
+            for place, _, shape, dtype in self._results:
+                fresh = results[place] = _empty(shape, dtype)
+                at[place] = _number_at(id(fresh) + _HEADER).value
+        else:
+            if type(out) not in _SEQUENCES or len(out) != 3:  # type: ignore[arg-type]
+                return None
+            given = list(out)  # type: ignore[call-overload]
+            for place, _, shape, dtype in self._results:
+                buffer, given[place] = given[place], None
+                if buffer is None:
+                    buffer = _empty(shape, dtype)
+                elif type(buffer) is not _Array or (buffer.shape, buffer.dtype) != (shape, dtype):
+                    return None
+                flags = buffer.flags
+                if not flags.writeable:
+                    return None
+                plain = plain and flags.c_contiguous
+                results[place] = buffer
+                at[place] = _number_at(id(buffer) + _HEADER).value
+            first, second, third = given
+            if first is not None or second is not None or third is not None:  # a buffer for what is not wanted
+                return None
         dx, dw, db = at
+        if (g | x | w | dx | dw | db) % self._alignment:
+            return None
+        form = self._contiguous if plain else self._form(grad_output, input, weight, results)
+        if form is None:
+            return None
+        pack, between, spans = form
+        if out is not None and _touch((g, x, w), at, spans):
+            return None
         fine, coarse, to_fine, to_coarse = (g, x, 0, dx) if self._transposed else (x, g, dx, 0)
-        a, b, c, d, e, f, h, tail = self._between
-        status = self._cg_run(self._pack(a, fine, b, coarse, c, w, d, to_fine, e, to_coarse, f, dw, h, db, tail))
+        a, b, c, d, e, f, h, tail = between
+        status = self._cg_run(pack(a, fine, b, coarse, c, w, d, to_fine, e, to_coarse, f, dw, h, db, tail))
         if status != 0:
             native.fail(status, self.plan)
-        return out
+        return results
+
+    def _form(self, g: AnyArray, x: AnyArray, w: AnyArray, results: list[AnyArray | None]) -> Form | None:
+        """The form of arrays with these strides, kept; None for those the engine does not take as they are."""
+        key = (g.strides, x.strides, w.strides, *(None if r is None else r.strides for r in results))
+        known: Form | None = self._forms.get(key, _UNKNOWN)
+        if known is not _UNKNOWN:
+            return known
+        made = [r for r in results if r is not None]
+        strange = any(s % a.itemsize for a in (g, x, w, *made) for s in a.strides) or any(
+            s == 0 and n > 1 for a in made for s, n in zip(a.strides, a.shape, strict=True)  # written over and over
+        )
+        form = None
+        if not strange:
+            fine, coarse = (g, x) if self._transposed else (x, g)
+            by_result = {result: a for place, result, _, _ in self._results if (a := results[place]) is not None}
+            image = native.image_of_arrays(self.plan, fine, coarse, w, by_result)
+            packer, between = native.cut_at_addresses(image)
+            form = packer.pack, between, tuple((0, 0) if a is None else _span(a) for a in (g, x, w, *results))
+        if len(self._forms) >= _MOST_FORMS:
+            self._forms.clear()
+        self._forms[key] = form
+        return form
+
+
+def _span(array: AnyArray) -> tuple[int, int]:
+    """The first byte of an array and the one after its last, counted from its address."""
+    reaches = [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)]
+    return sum(r for r in reaches if r < 0), sum(r for r in reaches if r > 0) + array.itemsize
+
+
+def _touch(operands: tuple[int, int, int], results: list[int], spans: tuple[tuple[int, int], ...]) -> bool:
+    """Whether a result lies among the bytes of an operand or of another result: the long way knows if that matters."""
+    taken = [(address + low, address + high) for address, (low, high) in zip(operands, spans, strict=False)]
+    for address, (low, high) in zip(results, spans[3:], strict=True):
+        if address == 0:
+            continue
+        begin, end = address + low, address + high
+        for other_begin, other_end in taken:
+            if begin < other_end and other_begin < end:
+                return True
+        taken.append((begin, end))
+    return False
 
 
 # Lanes by the identity of their plan, which a lane keeps alive: its number cannot be given to another one.

@@ -243,6 +243,13 @@ def _run_on_copies(plan: Plan, arrays: Sequence[AnyArray | None], threads: int |
 # ---- what a plan prints ------------------------------------------------------------------------------------
 
 
+def image_of_arrays(
+    plan: Plan, fine: AnyArray, coarse: AnyArray, weight: AnyArray, results: Mapping[Result, AnyArray]
+) -> bytes:
+    """The struct for tensors of these strides, without their addresses."""
+    return _template(plan, _arrays(plan, fine, coarse, weight, results), 0).image
+
+
 def image_of_shapes(plan: Plan) -> bytearray:
     """The struct for contiguous tensors at addresses that are never read."""
     problem = plan.problem
