@@ -107,12 +107,16 @@ def test_json_is_known_to_every_verb(verb, capsys):
     assert seen == [True, False]
 
 
-def test_a_closed_pipe_is_no_error():
-    """`convgrad … | head -1` ends quietly."""
-    script = "import sys; from convgrad.command_line import main; sys.exit(main(['--help']))"
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["--help"], ["rules"], ["check", "--help"]], ids=" ".join)
+def test_a_closed_pipe_is_no_error(words, unbuffered, monkeypatch):
+    """`convgrad … | head -1` ends quietly, whether the output was written at once or waited in a buffer."""
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    script = f"import sys; from convgrad.command_line import main; sys.exit(main({words!r}))"
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
+    assert process.returncode == 0
 
 
 def test_colour_only_on_a_terminal(monkeypatch):

@@ -98,10 +98,20 @@ def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command line; the exit code."""
-    words = list(sys.argv[1:] if words is None else words)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a name the terminal cannot show is no reason to stop
             stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _exit_code(list(sys.argv[1:] if words is None else words))
+        sys.stdout.flush()  # here, not when the interpreter ends: it would complain
+        return code
+    except BrokenPipeError:
+        # The reader left (`convgrad … | head`): nothing to say, and nothing more to flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.PASS
+
+
+def _exit_code(words: list[str]) -> int:
     try:
         parser = build_parser(words)
         arguments = parser.parse_args(words)
@@ -109,15 +119,11 @@ def main(words: Sequence[str] | None = None) -> int:
             parser.print_help(sys.stderr)
             return ExitCode.USAGE
         command: Callable[[argparse.Namespace], int] = arguments.run
-        code = int(command(arguments))
-        sys.stdout.flush()
-        return code
+        return int(command(arguments))
     except SystemExit as stop:  # argparse: 0 after --help, 2 after a usage error
         return int(stop.code or 0) if isinstance(stop.code, (int, type(None))) else ExitCode.USAGE
     except BrokenPipeError:
-        # The reader left (`convgrad … | head`): nothing to say, and nothing more to flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.PASS
+        raise
     except KeyboardInterrupt:
         print("convgrad: interrupted", file=sys.stderr)
         return 130
