@@ -288,16 +288,19 @@ void choose_blocks(const Gather& g, const index_t extent[4], index_t target, con
         double cost = columns + 4 + tile * 6.4 / double(most(1, pass->sum_taps * g.rows));
         const double tasks = double(trial.blocks.total) * double(pass->chunks_at_once);
         cost *= tasks < 16.0 * threads ? double(ceil_div(index_t(tasks), threads)) * threads : tasks;
-        if (size > target && sums > 65536) cost *= 1.08;  // they leave L2
+        if (size > target && sums > 65536) cost *= 1.03;  // they leave L2
         if (best == 0 || cost < best * 0.995) {
             best = cost;
             pass->blocks = trial.blocks;
         }
         if (trial.blocks.total > 100000) break;
     }
-    while (pass->blocks.total * pass->chunks_at_once * pass->row_splits < wanted &&
-           pass->row_splits * 2 * pr <= pass->chunk_rows)
-        pass->row_splits *= 2;
+    // Tasks that share a block pack it again each: only where threads would be idle.
+    const auto too_few = [&] {
+        const index_t tasks = pass->blocks.total * pass->chunks_at_once * pass->row_splits;
+        return tasks < wanted && (pass->direct || tasks % threads != 0);
+    };
+    while (too_few() && pass->row_splits * 2 * pr <= pass->chunk_rows) pass->row_splits *= 2;
 }
 
 void count_bytes(const Spread spread[3], index_t panel, GatherPass* pass) {
