@@ -1,6 +1,6 @@
 # Builds of the engine that Python does not load: under sanitizers, and for processors this machine emulates.
 # tests/native/exactness.cpp compares every path with the law on integers; its argument is the number of problems.
-ENGINE_BASE := engine plan plan_data plan_weight plan_depthwise numbers threads
+ENGINE_BASE := engine plan_parts plan_data plan_weight plan_depthwise numbers threads
 ENGINE_SOURCES := $(ENGINE_BASE:%=native/engine/%.cpp) tests/native/exactness.cpp
 ENGINE_FLAGS := -std=gnu++17 -Inative/include -ffp-contract=off -Wno-psabi -pthread
 AVX2 := -mavx2 -mfma -mf16c -mbmi2

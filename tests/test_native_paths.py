@@ -159,6 +159,13 @@ def test_hf32_keeps_a_nan_that_rounding_would_make_zero(line, layout):
     assert_holes_spread_as_in_the_reference(made, all_ones, layout)
 
 
+@pytest.mark.parametrize("math, number", [("hf32", np.finfo(np.float32).max), ("fp16", 65520.0), ("fp16", -65520.0)])
+@pytest.mark.parametrize("line", problems.LINES)
+def test_a_number_that_rounding_makes_infinite_is_infinite(line, math, number):
+    """Finite as stored, inf as operand: it spoils what inf would, padding included."""
+    assert_holes_spread_as_in_the_reference(problems.problem(line, math=MATH_NAMES.index(math)), number)
+
+
 def test_a_path_that_cannot_take_a_problem_says_so():
     """Forcing the depthwise path on a dense problem is refused in words, nothing is written, nothing planned."""
     made = problems.problem(problems.LINES[0])

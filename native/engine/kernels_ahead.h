@@ -61,8 +61,8 @@ struct Ahead {
 };
 
 // The cells that the tile of a block takes; of the depths a window reaches only the last is new.
-static Ahead cells_of(const cg_tensor& tensor, const index_t extent[3], const index_t step[3], const index_t span[3],
-                      const Tile& t, const Box& box, index_t channel, index_t channels) {
+static Ahead tile_ahead(const cg_tensor& tensor, const index_t extent[3], const index_t step[3],
+                        const index_t span[3], const Tile& t, const Box& box, index_t channel, index_t channels) {
     Ahead ahead;
     index_t low[3], high[3];
     for (int a = 0; a < 3; ++a) {

@@ -61,7 +61,7 @@ static bool source_is_tile(const Gather& g, const GatherPass& pass) {
 static Ahead source_ahead(const Gather& g, const GatherPass& pass, const Box& box, const Tile& t, index_t channel,
                           index_t channels) {
     if (!is_far(*g.source, g.batch * g.groups * g.depth, g.source_extent)) return Ahead();
-    return cells_of(*g.source, g.source_extent, g.source_step, pass.span, t, box, channel, channels);
+    return tile_ahead(*g.source, g.source_extent, g.source_step, pass.span, t, box, channel, channels);
 }
 
 // The result of a block.

@@ -8,7 +8,6 @@ struct FiniteCheck {
     u8 largest = u8{};
     INLINE void see(v8 v) { largest = larger8(largest, (u8)v & 0x7fffffffu); }
     INLINE void see(float v) { see(broadcast8(v)); }
-    INLINE bool met_nan() const { return !below(INF_BITS + 1u); }
     INLINE bool below(uint32_t bits) const {
         bool all = true;
         for (int i = 0; i < 8; ++i) all &= largest[i] < bits;
@@ -158,17 +157,27 @@ template <int KIND, bool KEEPS_NAN = true> static INLINE Loader<KIND, KEEPS_NAN>
     return Loader<KIND, KEEPS_NAN>{(const char*)s.tensor->data, s.table, s.tensor->dtype, s.tensor->cast};
 }
 
-// The copies look at what was stored. One that met a NaN it does not keep is made again.
+// What a copy reads: narrowed, and looked at as it was stored. One that met a NaN it does not keep is made again.
+template <int KIND, bool KEEPS_NAN> struct Copier {
+    const Loader<KIND, KEEPS_NAN> source;
+    FiniteCheck check;
+
+    explicit Copier(const Source& s) : source(loader<KIND, KEEPS_NAN>(s)) {}
+    INLINE v8 copied(v8 stored) {
+        check.see(stored);
+        return source.narrowed(stored);
+    }
+    INLINE v8 eight(index_t i) { return copied(source.stored_eight(i)); }
+    INLINE v8 four(index_t i) { return copied(source.stored_four(i)); }
+    INLINE float one(index_t i) { return copied(broadcast8(source.stored_one(i)))[0]; }
+    INLINE bool lost_nan() const { return !KEEPS_NAN && !check.below(INF_BITS + 1u); }
+    INLINE bool finite() const { return check.below(becomes_inf(KIND)); }
+};
 
 template <int KIND, bool KEEPS_NAN = !is_hf32(KIND)>
 static bool load_rows(const Source& s, index_t at, index_t rows, index_t row, index_t columns, index_t column,
                       float* to, index_t to_row) {
-    const Loader<KIND, KEEPS_NAN> from = loader<KIND, KEEPS_NAN>(s);
-    FiniteCheck check;
-    const auto copied = [&](v8 v) {
-        check.see(v);
-        return from.narrowed(v);
-    };
+    Copier<KIND, KEEPS_NAN> from(s);
     if (rows > 1 && column == 1 && row == columns && to_row == columns) {  // one run
         columns *= rows;
         rows = 1;
@@ -178,40 +187,34 @@ static bool load_rows(const Source& s, index_t at, index_t rows, index_t row, in
         float* out = to + r * to_row;
         index_t c = 0;
         if (column == 1) {
-            for (; c + 8 <= columns; c += 8) store8(out + c, copied(from.stored_eight(line + c)));
+            for (; c + 8 <= columns; c += 8) store8(out + c, from.eight(line + c));
             if (c < columns && columns >= 8) {  // overlap the last vector instead of a scalar tail
-                store8(out + columns - 8, copied(from.stored_eight(line + columns - 8)));
+                store8(out + columns - 8, from.eight(line + columns - 8));
                 continue;
             }
             for (; columns >= 4 && c < columns; c += 4) {
                 if (c + 4 > columns) c = columns - 4;
-                const v8 v = copied(from.stored_four(line + c));
+                const v8 v = from.four(line + c);
                 __builtin_memcpy(out + c, &v, 16);
             }
         } else if (column == 2) {
             // Sixteen neighbours from two loads that share one element, so as not to pass the last one.
             for (; columns >= 8 && c < columns; c += 8) {
                 if (c + 8 > columns) c = columns - 8;
-                const v8 low = from.stored_eight(line + 2 * c), high = from.stored_eight(line + 2 * c + 7);
-                store8(out + c, copied(__builtin_shufflevector(low, high, 0, 2, 4, 6, 9, 11, 13, 15)));
+                const v8 low = from.source.stored_eight(line + 2 * c), high = from.source.stored_eight(line + 2 * c + 7);
+                store8(out + c, from.copied(__builtin_shufflevector(low, high, 0, 2, 4, 6, 9, 11, 13, 15)));
             }
         }
-        for (; c < columns; ++c) out[c] = copied(broadcast8(from.stored_one(line + c * column)))[0];
+        for (; c < columns; ++c) out[c] = from.one(line + c * column);
     }
-    if (!KEEPS_NAN && check.met_nan()) return load_rows<KIND, true>(s, at, rows, row, columns, column, to, to_row);
-    return check.below(becomes_inf(KIND));
+    if (from.lost_nan()) return load_rows<KIND, true>(s, at, rows, row, columns, column, to, to_row);
+    return from.finite();
 }
 
 template <int KIND, bool KEEPS_NAN = !is_hf32(KIND)>
 static bool load_transposed(const Source& s, index_t at, index_t rows, index_t row, index_t columns, float* to,
                             index_t to_row) {
-    const Loader<KIND, KEEPS_NAN> from = loader<KIND, KEEPS_NAN>(s);
-    FiniteCheck check;
-    const auto copied = [&](v8 v) {
-        check.see(v);
-        return from.narrowed(v);
-    };
-    const auto copied_one = [&](index_t i) { return copied(broadcast8(from.stored_one(i)))[0]; };
+    Copier<KIND, KEEPS_NAN> from(s);
     index_t r = 0;
     // Last groups of eight overlap the ones before instead of going one by one.
     for (; rows >= 8 && r < rows; r += 8) {
@@ -220,46 +223,41 @@ static bool load_transposed(const Source& s, index_t at, index_t rows, index_t r
         for (; columns >= 8 && c < columns; c += 8) {
             if (c + 8 > columns) c = columns - 8;
             v8 v[8];
-            UNROLL for (int k = 0; k < 8; ++k) v[k] = copied(from.stored_eight(at + (r + k) * row + c));
+            UNROLL for (int k = 0; k < 8; ++k) v[k] = from.eight(at + (r + k) * row + c);
             transpose8(v);
             UNROLL for (int k = 0; k < 8; ++k) store8(to + (c + k) * to_row + r, v[k]);
         }
         for (; c + 4 <= columns; c += 4) {
             v8 v[8], turned[4];
-            UNROLL for (int k = 0; k < 8; ++k) v[k] = copied(from.stored_four(at + (r + k) * row + c));
+            UNROLL for (int k = 0; k < 8; ++k) v[k] = from.four(at + (r + k) * row + c);
             transpose8x4(v, turned);
             UNROLL for (int k = 0; k < 4; ++k) store8(to + (c + k) * to_row + r, turned[k]);
         }
         for (; c < columns; ++c)
-            for (int k = 0; k < 8; ++k) to[c * to_row + r + k] = copied_one(at + (r + k) * row + c);
+            for (int k = 0; k < 8; ++k) to[c * to_row + r + k] = from.one(at + (r + k) * row + c);
     }
     for (; r < rows; ++r) {
         index_t c = 0;
         for (; c + 8 <= columns; c += 8) {
-            const v8 v = copied(from.stored_eight(at + r * row + c));
+            const v8 v = from.eight(at + r * row + c);
             UNROLL for (int k = 0; k < 8; ++k) to[(c + k) * to_row + r] = v[k];
         }
-        for (; c < columns; ++c) to[c * to_row + r] = copied_one(at + r * row + c);
+        for (; c < columns; ++c) to[c * to_row + r] = from.one(at + r * row + c);
     }
-    if (!KEEPS_NAN && check.met_nan()) return load_transposed<KIND, true>(s, at, rows, row, columns, to, to_row);
-    return check.below(becomes_inf(KIND));
+    if (from.lost_nan()) return load_transposed<KIND, true>(s, at, rows, row, columns, to, to_row);
+    return from.finite();
 }
 
 template <int KIND, bool KEEPS_NAN = !is_hf32(KIND)>
 static bool load_pairs(const Source& s, index_t at, index_t rows, index_t row, index_t columns, float* even, float* odd,
                        index_t to_row) {
-    const Loader<KIND, KEEPS_NAN> from = loader<KIND, KEEPS_NAN>(s);
-    FiniteCheck check;
-    const auto copied = [&](v8 v) {
-        check.see(v);
-        return from.narrowed(v);
-    };
+    Copier<KIND, KEEPS_NAN> from(s);
     for (index_t r = 0; r < rows; ++r) {
         const index_t line = at + r * row, out = r * to_row;
         index_t c = 0;
         for (; columns >= 8 && c < columns; c += 8) {
             if (c + 8 > columns) c = columns - 8;  // overlap the last vectors instead of a scalar tail
-            const v8 low = copied(from.stored_eight(line + 2 * c)), high = copied(from.stored_eight(line + 2 * c + 8));
+            const v8 low = from.eight(line + 2 * c), high = from.eight(line + 2 * c + 8);
             // In two steps that are one instruction each: within halves, then pairs across them.
             const v8 evens = __builtin_shufflevector(low, high, 0, 2, 8, 10, 4, 6, 12, 14);
             const v8 odds = __builtin_shufflevector(low, high, 1, 3, 9, 11, 5, 7, 13, 15);
@@ -267,12 +265,12 @@ static bool load_pairs(const Source& s, index_t at, index_t rows, index_t row, i
             store8(odd + out + c, __builtin_shufflevector(odds, odds, 0, 1, 4, 5, 2, 3, 6, 7));
         }
         for (; c < columns; ++c) {
-            even[out + c] = copied(broadcast8(from.stored_one(line + 2 * c)))[0];
-            odd[out + c] = copied(broadcast8(from.stored_one(line + 2 * c + 1)))[0];
+            even[out + c] = from.one(line + 2 * c);
+            odd[out + c] = from.one(line + 2 * c + 1);
         }
     }
-    if (!KEEPS_NAN && check.met_nan()) return load_pairs<KIND, true>(s, at, rows, row, columns, even, odd, to_row);
-    return check.below(becomes_inf(KIND));
+    if (from.lost_nan()) return load_pairs<KIND, true>(s, at, rows, row, columns, even, odd, to_row);
+    return from.finite();
 }
 
 template <int KIND> static float load_one(const Source& s, index_t at) { return loader<KIND>(s).one(at); }

@@ -195,8 +195,8 @@ struct WeightWork {
         const bool last_tile = f + channels == last_channel;
         if (!run.asks_for_fine || !(last_tile ? last_panels && !last_block : panel == first_panel)) return Ahead();
         const index_t from = last_tile ? first_channel : f + channels;
-        return cells_of(p.fine_operand, p.fine, p.stride, plan.span, t, last_tile ? next_box : box,
-                        task.group * p.fine_channels + from, least(plan.tile_channels, last_channel - from));
+        return tile_ahead(p.fine_operand, p.fine, p.stride, plan.span, t, last_tile ? next_box : box,
+                          task.group * p.fine_channels + from, least(plan.tile_channels, last_channel - from));
     }
 
     void multiply(index_t f, index_t channels, const float* cells) {

@@ -123,12 +123,12 @@ def conv_backward(
     g, x, w = _operand(grad_output, "grad_output"), _operand(input, "input"), _operand(weight, "weight")
     given = _given(out)
     plan = _planned(Operator.CONV, g, x, w, None, given, asked)
-    if short is not None and known is None and len(_short) < _MOST_PLANS:
-        # Buffers that say nothing new leave the plan that of the call without them.
-        plain = out is None or plan.problem.request == requested(Operator.CONV, g, x, w, None, _NOTHING_GIVEN, asked)
+    # Buffers that say nothing new leave the plan that of the call without them.
+    if short is not None and known is None and len(_short) < _MOST_PLANS and (
+        out is None or plan.problem.request == requested(Operator.CONV, g, x, w, None, _NOTHING_GIVEN, asked)
+    ):
         with suppress(TypeError):  # a list among the attributes: not kept
-            if plain:
-                _short[short] = plan
+            _short[short] = plan
     return _execute(plan, g, x, w, given, threads)
 
 
@@ -218,7 +218,11 @@ def _operand(source: object, name: str) -> Operand:
 def _given(out: Sequence[object] | None) -> Buffers:
     if out is None:
         return _NOTHING_GIVEN
-    buffers = tuple(out)
+    try:
+        buffers = tuple(out)
+    except TypeError:
+        kind = type(out).__name__
+        raise ConvGradError(f"out must hold 3 buffers (or None), not {kind}", rule="out.type", value=kind) from None
     if len(buffers) != 3:
         message = f"out must hold 3 buffers (or None), got {len(buffers)}"
         raise ConvGradError(message, rule="out.length", value=len(buffers))
