@@ -450,7 +450,7 @@ static int run_pass(const Gather& g, const GatherPass& pass, int threads, bool i
         const index_t tasks = ceil_div(run.chunks, pass.groups_at_once) * pass.blocks.total * pass.row_splits;
         auto compute = [&](index_t number, char* scratch) {
             gather_task(run, gather_task_number(run, number),
-                        gather_task_number(run, least(number + threads, tasks - 1)), scratch);
+                        gather_task_number(run, least(number + 1, tasks - 1)), scratch);
         };
         const int status = in_parallel(threads, tasks, pass.task_bytes, compute);
         if (status != CG_OK) return status;

@@ -6,6 +6,7 @@
 //
 // A host with threads of its own may lend them (cg_borrow_threads): OpenMP's spin for milliseconds after each of the
 // host's parallel regions, and would take half of the time of any other thread on their core.
+#include "arithmetic.h"
 #include "engine.h"
 
 #include <pthread.h>
@@ -60,12 +61,23 @@ private:
 thread_local Arena task_arena;
 thread_local Arena call_arena;
 
+// Tasks that follow each other, taken in their order.
+struct alignas(64) Share {
+    std::atomic<index_t> next;
+    index_t end;
+};
+
+const int MOST_SHARES = 64;
+
+// Every thread has a share of neighbouring tasks, and helps with the others' when it is done. Tasks that are neighbours
+// write neighbouring memory: two threads that reach a new page of 2 MiB together would both zero one, in vain.
 struct Job {
     TaskBody body;
     void* context;
-    index_t tasks;
     size_t scratch_bytes;
-    std::atomic<index_t> next{0};
+    int shares;
+    Share share[MOST_SHARES];  // as many as `shares`; the others are not even written, small jobs would notice
+    std::atomic<int> joined{0};
     std::atomic<bool> out_of_memory{false};
 };
 
@@ -75,10 +87,14 @@ void work(Job& job) {
         job.out_of_memory = true;
         return;
     }
-    while (!job.out_of_memory) {
-        const index_t task = job.next.fetch_add(1, std::memory_order_relaxed);
-        if (task >= job.tasks) return;
-        job.body(job.context, task, scratch);
+    const int mine = job.joined.fetch_add(1, std::memory_order_relaxed);
+    for (int i = 0; i < job.shares; ++i) {
+        Share& share = job.share[(mine + i) % job.shares];
+        while (!job.out_of_memory) {
+            const index_t task = share.next.fetch_add(1, std::memory_order_relaxed);
+            if (task >= share.end) break;
+            job.body(job.context, task, scratch);
+        }
     }
 }
 
@@ -180,8 +196,12 @@ int run_tasks(int threads, index_t tasks, size_t scratch_bytes, TaskBody body, v
     Job job;
     job.body = body;
     job.context = context;
-    job.tasks = tasks;
     job.scratch_bytes = scratch_bytes;
+    job.shares = int(least(least(most(1, threads), tasks), MOST_SHARES));
+    for (int i = 0; i < job.shares; ++i) {
+        job.share[i].next = tasks / job.shares * i + least(i, tasks % job.shares);
+        job.share[i].end = tasks / job.shares * (i + 1) + least(i + 1, tasks % job.shares);
+    }
     const cg_team team = borrowed;
     if (threads > 1 && tasks > 1 && team != nullptr) {
         // All members are asked for, whatever the number of tasks: OpenMP ends threads that a smaller team leaves out.
