@@ -9,8 +9,24 @@ struct StepList {
     bool paired;
     index_t depth, channel;
     AxisTaps taps[3];
+    index_t low[3], high[3];  // smallest and largest offset of a tap
     TapRange in[3];
     index_t length;
+
+    StepList(Step* to, const int* tap_cells, const Gather* weights_in_place, bool in_order_of_pairs, index_t channels,
+             index_t channel_floats)
+        : steps(to), offsets(tap_cells), in_place(weights_in_place), paired(in_order_of_pairs), depth(channels),
+          channel(channel_floats), length(0) {}
+
+    // Taps of a class; nothing is listed yet.
+    void begin() {
+        for (int a = 0; a < 3; ++a) {
+            const index_t first = taps[a].first_offset, last = first + (taps[a].count - 1) * taps[a].offset_step;
+            low[a] = least(first, last);
+            high[a] = most(first, last);
+            in[a] = TapRange{-1, -1};
+        }
+    }
 
     void describe(const TapRange box[3]) {
         bool same = true;
@@ -277,9 +293,9 @@ struct GatherWork {
     void multiply() {
         const int* offset = offsets;
         for (int c = 0; c < pass.classes.count; ++c) {
-            StepList list{steps, offset, pass.weights_in_place ? &g : nullptr, paired, depth, t.channel, {},
-                          {{-1, -1}, {-1, -1}, {-1, -1}}, 0};
+            StepList list(steps, offset, pass.weights_in_place ? &g : nullptr, paired, depth, t.channel);
             class_taps(pass, k, c, list.taps);
+            list.begin();
             const index_t length = depth * tap_count(list.taps);
             float* acc = accumulators + c * class_floats;
             if (length == 0) {
@@ -320,6 +336,7 @@ struct GatherWork {
         const index_t per_row = pass.weights_in_place ? g.weight_row : length, panel_rows = pass.panel_rows;
         const index_t chain = chain_channels(pass, tap_count(list->taps)) / (run.in_pairs ? 2 : 1);
         const bool straight_now = straight.possible && last_block;
+        const bool one_row = pass.side_by_side || lines == 1;  // of cells in a strip
         index_t reduced = length, strip = 0, within = 0;
         for (index_t i = 0, width; i < columns; i += width, within += width) {
             const float* b = panels_packed + i * length;
@@ -328,7 +345,7 @@ struct GatherWork {
                 if (within == strip_width) within = 0, ++strip;
                 b = cells_of_group + pixels[strip] + within;
                 if (pass.side_by_side && strip_width - within <= LANES) width = LANES;
-                if (within == 0 || pass.side_by_side) {
+                if (within == 0 || one_row) {
                     list_reaching(list, strip, within);
                     reduced = list->length;
                 }
@@ -354,19 +371,24 @@ struct GatherWork {
         }
     }
 
-    // Lists the taps that meet the source from the pixels of a panel; the others would multiply padding.
-    void list_reaching(StepList* list, index_t strip, index_t within) const {
+    // Lists the taps that meet the source from some cell of a panel, or of all of a strip that has several rows; the
+    // others would multiply padding. Called from the innermost loops, which are faster without its code.
+    OUTLINE void list_reaching(StepList* list, index_t strip, index_t within) const {
+        const bool rows_together = lines > 1 && !pass.side_by_side;
         const index_t z = box.begin[1] + (pass.side_by_side ? strip / lines : strip % depths);
-        index_t y = box.begin[2], y_last = box.end[2] - 1, x = box.begin[3], x_last = box.end[3] - 1;
-        if (pass.side_by_side) {
-            y += strip % lines;
-            y_last = y;
-            x_last = least(x_last, x + (within + panel - 1) / t.images);
-            x += within / t.images;
-        }
-        const TapRange in[3] = {reaching_taps(list->taps[0], g.source_step[0], g.source_extent[0], z, z),
-                                reaching_taps(list->taps[1], g.source_step[1], g.source_extent[1], y, y_last),
-                                reaching_taps(list->taps[2], g.source_step[2], g.source_extent[2], x, x_last)};
+        const index_t y = box.begin[2] + (pass.side_by_side ? strip % lines : 0), x = box.begin[3];
+        const index_t first[3] = {z, y, rows_together ? x : x + within / t.images};
+        const index_t last[3] = {z, rows_together ? box.end[2] - 1 : y,
+                                 rows_together ? box.end[3] - 1
+                                               : least(box.end[3] - 1, x + (within + panel - 1) / t.images)};
+        bool all = true;
+        for (int a = 0; a < 3; ++a)
+            all &= g.source_step[a] * last[a] + list->low[a] >= 0 &&
+                   g.source_step[a] * first[a] + list->high[a] < g.source_extent[a];
+        TapRange in[3];
+        for (int a = 0; a < 3; ++a)
+            in[a] = all ? TapRange{0, list->taps[a].count}
+                        : reaching_taps(list->taps[a], g.source_step[a], g.source_extent[a], first[a], last[a]);
         list->describe(in);
     }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #define INLINE inline __attribute__((always_inline))
+#define OUTLINE __attribute__((noinline))
 #define UNROLL _Pragma("GCC unroll 16")
 
 typedef float vf __attribute__((vector_size(LANES * 4)));
