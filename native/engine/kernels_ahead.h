@@ -10,8 +10,10 @@ enum AheadFor { READS, WRITES, READS_NEAR };
 // side.
 struct Ahead {
     const char* data = nullptr;
-    index_t image = 0, outer = 0, inner = 0, length = 0;  // bytes from one to the next; of what lies side by side
-    index_t images = 0, outers = 0, inners = 0, n = 0, o = 0, i = 0, at = 0;
+    index_t image = 0, outer = 0, inner = 0, run = 0;  // bytes from one to the next; cache lines side by side
+    index_t images = 0, outers = 0, inners = 0, n = 0, o = 0, i = 0;
+    const char* next = nullptr;  // cache line of the run at hand
+    index_t left = 0;            // of that run; none when all have been asked for
 
     void start(const cg_tensor& t, index_t first_image, index_t last_image, index_t first_channel, index_t channels,
                const index_t low[3], const index_t high[3]) {
@@ -32,6 +34,8 @@ struct Ahead {
                (first_image * st[0] + first_channel * st[1] + low[0] * st[2] + low[1] * st[3] + low[2] * st[4]) * size;
         images = last_image - first_image;
         image = images > 1 ? st[0] * size : 0;
+        next = data;
+        left = images > 0 && inners > 0 ? run : 0;
     }
 
     void describe(index_t size, index_t many, index_t apart, index_t within, index_t within_apart, index_t elements) {
@@ -39,24 +43,25 @@ struct Ahead {
         outer = many > 1 ? apart * size : 0;  // the stride of a single one means nothing
         inners = within;
         inner = within > 1 ? within_apart * size : 0;
-        length = elements * size;
+        run = ceil_div(elements * size, 64);
     }
 
-    index_t cache_lines() const { return images * outers * inners * ceil_div(length, 64); }
+    index_t cache_lines() const { return images * outers * inners * run; }
 
     template <int FOR> INLINE void go_on(index_t lines) {
-        for (; lines > 0 && n < images; --lines) {
-            const char* line = data + n * image + o * outer + i * inner + at;
-            __builtin_prefetch(line, FOR == WRITES, FOR == READS_NEAR ? 3 : 2);
-            at += 64;
-            if (at < length) continue;
-            at = 0;
-            if (++i < inners) continue;
-            i = 0;
-            if (++o < outers) continue;
-            o = 0;
-            ++n;
+        for (; lines > 0 && left > 0; --lines) {
+            __builtin_prefetch(next, FOR == WRITES, FOR == READS_NEAR ? 3 : 2);
+            next += 64;
+            if (--left == 0) next_run();
         }
+    }
+
+    OUTLINE void next_run() {
+        if (++i == inners) i = 0, ++o;
+        if (o == outers) o = 0, ++n;
+        if (n == images) return;
+        next = data + n * image + o * outer + i * inner;
+        left = run;
     }
 };
 
