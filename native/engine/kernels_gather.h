@@ -54,16 +54,24 @@ static INLINE void gather_step(const float* w, index_t a_row, const float* b, vf
     }
 }
 
-// to[MR][NV*LANES] = (C[MR][NV*LANES] +) sum_k A[k][MR] * B[k][NV*LANES]; rows of weights read in place are a_row apart.
-// A chain of multiply-adds is `chain` steps long: the error of a sum grows with its longest chain. Chains but the last
-// are added to C; `to` is C itself or, for the last K block, the result.
+// What the microkernel is told once for a column of panels.
+struct PanelColumn {
+    index_t depth, chain;    // steps of the reduction; of a chain of multiply-adds
+    const Step* steps;
+    index_t a_row;           // from one row of weights read in place to the next
+    index_t c_row, to_row;   // from one row of sums, and of results, to the next
+    bool add;                // to the sums of the K blocks before
+};
+
+// to[MR][NV*LANES] = (C[MR][NV*LANES] +) sum_k A[k][MR] * B[k][NV*LANES]. The error of a sum grows with its longest chain.
+// Chains but the last are added to C; `to` is C itself or, for the last K block, the result.
 template <int MR, int NV, int READING, bool PAIRS>
-static void gather_kernel(index_t depth, index_t chain, const float* __restrict A, index_t a_row,
-                          const float* __restrict B, const Step* __restrict steps, float* C, index_t c_row, bool add,
-                          float* to, index_t to_row) {
-    if (READING != WEIGHTS_IN_PLACE) a_row = 1;
-    const bool zero_first = !add && depth > chain;
-    add |= zero_first;
+static void gather_kernel(const PanelColumn& panel, const float* __restrict A, const float* __restrict B, float* C,
+                          float* to) {
+    const index_t depth = panel.depth, chain = panel.chain, c_row = panel.c_row, to_row = panel.to_row;
+    const index_t a_row = READING == WEIGHTS_IN_PLACE ? panel.a_row : 1;
+    const Step* __restrict steps = panel.steps;
+    const bool zero_first = !panel.add && depth > chain, add = panel.add || zero_first;
     // The sums so far wait in L2, and their places in memory, while this block is added up. A result begins anywhere in
     // a cache line: what the panel before wrote is here, what this one ends in may not be.
     UNROLL for (int i = 0; i < MR; ++i)
@@ -98,8 +106,7 @@ static void gather_kernel(index_t depth, index_t chain, const float* __restrict 
         }
 }
 
-typedef void (*GatherKernel)(index_t, index_t, const float*, index_t, const float*, const Step*, float*, index_t, bool,
-                             float*, index_t);
+typedef void (*GatherKernel)(const PanelColumn&, const float*, const float*, float*, float*);
 
 template <int READING, bool PAIRS> static GatherKernel gather_kernel_for(int rows, int vectors) {
 #define KERNEL(MR, NV) \

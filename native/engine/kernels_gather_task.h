@@ -353,17 +353,16 @@ struct GatherWork {
             const int reading = !pass.direct            ? PACKED_BOTH
                                 : pass.weights_in_place ? WEIGHTS_IN_PLACE
                                 : reduced == length     ? ALL_WEIGHTS : SOME_WEIGHTS;
-            const index_t chain_steps = chain * (reduced / depth);
             const GatherKernel* kernel = width < panel ? run.last_kernel[reading] : run.kernel[reading];
             const bool inside = straight_now && straight.holds(i, width);
             float* to = inside ? straight.at(j * g.rows, i) : acc + i;
-            const index_t to_row = inside ? straight.row : columns;
+            const PanelColumn column{reduced, chain * (reduced / depth), steps, per_row, columns,
+                                     inside ? straight.row : columns, number > 0};
             for (index_t m = row; m < stop; m += panel_rows) {
                 cells_ahead.go_on<READS>(cells_pace);
                 sums_ahead.go_on<WRITES>(sums_pace);
-                kernel[least(panel_rows, stop - m)](reduced, chain_steps, weights + (m - row) * per_row, per_row, b,
-                                                    steps, acc + m * columns + i, columns, number > 0,
-                                                    to + m * to_row, to_row);
+                kernel[least(panel_rows, stop - m)](column, weights + (m - row) * per_row, b, acc + m * columns + i,
+                                                    to + m * column.to_row);
             }
             if (straight_now && !inside)
                 straight.copy(j * g.rows + row, stop - row, i, least(width, filled - i), acc + row * columns + i,
