@@ -147,7 +147,8 @@ struct GatherWork {
     index_t floats_before = 0;                 // of each row of packed weights
     const float* cells_at = nullptr;
     bool last_block = false;
-    index_t described = -1, described_depth = -1;
+    index_t described = -1, described_depth = -1;  // group of taps and channels of the steps
+    index_t bordered = -1;                     // group of taps whose padding the tile has
     Ahead cells_ahead, sums_ahead;
     index_t cells_pace = 0, sums_pace = 0;
     FillReport report;
@@ -263,7 +264,8 @@ struct GatherWork {
         class_taps(pass, k, 0, taps);
         fill_tile(run.source, g.source_extent, t, box, group * g.depth + k.begin, channels,
                   pass.classes.per[0] == 1 && !run.in_pairs ? &taps[0] : nullptr, tile, &report,
-                  pass.side_by_side ? plane : nullptr);
+                  pass.side_by_side ? plane : nullptr, bordered == described);
+        if (!run.in_pairs) bordered = described;  // words of two channels take the place of zeros
         if (!run.in_pairs) return;
         const index_t units = t.unit > t.channel ? box.end[0] - box.begin[0] : 1;
         for (index_t n = 0; n < units; ++n)

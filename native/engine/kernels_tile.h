@@ -98,14 +98,14 @@ static INLINE void zero(float* p, index_t count) { __builtin_memset(p, 0, size_t
 
 static INLINE void zero_border(float* plane, index_t rows, index_t pitch, const Range& y, const Range& x) {
     if (y.begin == y.end || x.begin == x.end) return zero(plane, rows * pitch);
-    zero(plane, y.begin * pitch);
+    if (y.begin > 0) zero(plane, y.begin * pitch);
     if (x.begin > 0 || x.end < pitch)
         for (index_t r = y.begin; r < y.end; ++r) {
             float* row = plane + r * pitch;
             for (index_t c = 0; c < x.begin; ++c) row[c] = 0;
             for (index_t c = x.end; c < pitch; ++c) row[c] = 0;
         }
-    zero(plane + y.end * pitch, (rows - y.end) * pitch);
+    if (y.end < rows) zero(plane + y.end * pitch, (rows - y.end) * pitch);
 }
 
 // Whether the channels of a cell lie side by side, and the cells of a row do not.
