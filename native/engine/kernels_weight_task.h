@@ -36,6 +36,7 @@ struct WeightWork {
     Box box, next_box;
     bool last_block = false;
     Tile t;
+    bool bordered = false;                      // the tile has the padding of this block
     index_t pixels = 0, listed_size[4] = {};
     index_t panel = 0, panel_end = 0;           // packed together
     bool last_panels = false;
@@ -77,6 +78,7 @@ struct WeightWork {
     // Block `number` of the run that ends at `end`.
     void go_to(index_t number, index_t end) {
         last_block = number + 1 == end;
+        bordered = false;
         block_box(plan.blocks, number, &box);
         block_box(plan.blocks, last_block ? number : number + 1, &next_box);
         shape_tile(box, plan.span, plan.slots, false, &t, 0, plan.tile_cell);
@@ -150,7 +152,8 @@ struct WeightWork {
             const bool one_tile = last_channel - first_channel <= plan.tile_channels;
             if (panel == first_panel || !one_tile) {
                 fill_tile(run.fine, p.fine, t, box, task.group * p.fine_channels + f, channels,
-                          run.in_pairs ? nullptr : &taps[0], tile, &report);
+                          run.in_pairs ? nullptr : &taps[0], tile, &report, nullptr, bordered);
+                bordered = !run.in_pairs;  // words of two cells take the place of zeros
                 if (run.in_pairs) pair_cells(channels);
             }
             tap_offsets(t, taps, row);
