@@ -42,15 +42,27 @@ struct StepList {
             for (index_t y = in[1].begin; y < in[1].end; ++y)
                 for (index_t x = in[2].begin; x < in[2].end; ++x, ++number) {
                     const index_t tap = (z * taps[1].count + y) * taps[2].count + x;
-                    const index_t cell = offsets[step_number(depth, all, paired, 0, tap)];
-                    for (index_t r = 0; r < depth; ++r) {
-                        const index_t weight = in_place != nullptr
-                            ? weight_offset(*in_place, taps, z, y, x) + r * in_place->weight_depth
-                            : step_number(depth, all, paired, r, tap);
-                        steps[step_number(depth, met, paired, r, number)] = Step{int(weight), int(cell + r * channel)};
-                    }
+                    const index_t at = in_place != nullptr ? weight_offset(*in_place, taps, z, y, x) : 0;
+                    list_tap(tap, all, number, met, at);
                 }
         length = met * depth;
+    }
+
+    // Puts the steps of a tap, number `number` of the `met` ones, where step_number says; packed weights lie in the order
+    // of steps that meet all taps, weights in place at `at`.
+    void list_tap(index_t tap, index_t all, index_t number, index_t met, index_t at) {
+        const index_t twos = paired ? depth / 2 * 2 : 0;  // channels that go two by two
+        index_t cell = offsets[step_number(depth, all, paired, 0, tap)], weight = in_place != nullptr ? at : 2 * tap;
+        const index_t second = in_place != nullptr ? in_place->weight_depth : 1;
+        const index_t next = in_place != nullptr ? 2 * in_place->weight_depth : 2 * all;
+        Step* to = steps + 2 * number;
+        for (index_t r = 0; r < twos; r += 2, to += 2 * met, weight += next, cell += 2 * channel) {
+            to[0] = Step{int(weight), int(cell)};
+            to[1] = Step{int(weight + second), int(cell + channel)};
+        }
+        for (index_t r = twos; r < depth; ++r, cell += channel)
+            steps[r * met + number] =
+                Step{int(in_place != nullptr ? at + r * in_place->weight_depth : r * all + tap), int(cell)};
     }
 };
 
