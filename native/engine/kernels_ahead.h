@@ -12,8 +12,8 @@ struct Ahead {
     const char* data = nullptr;
     index_t image = 0, outer = 0, inner = 0, run = 0;  // bytes from one to the next; cache lines side by side
     index_t images = 0, outers = 0, inners = 0, n = 0, o = 0, i = 0;
-    const char* next = nullptr;  // cache line of the run at hand
-    index_t left = 0;            // of that run; none when all have been asked for
+    const char *at = nullptr, *next = nullptr;     // of the run at hand; its next cache line
+    index_t left = 0;                              // lines of that run; none when all have been asked for
 
     void start(const cg_tensor& t, index_t first_image, index_t last_image, index_t first_channel, index_t channels,
                const index_t low[3], const index_t high[3]) {
@@ -34,7 +34,7 @@ struct Ahead {
                (first_image * st[0] + first_channel * st[1] + low[0] * st[2] + low[1] * st[3] + low[2] * st[4]) * size;
         images = last_image - first_image;
         image = images > 1 ? st[0] * size : 0;
-        next = data;
+        at = next = data;
         left = images > 0 && inners > 0 ? run : 0;
     }
 
@@ -52,16 +52,19 @@ struct Ahead {
         for (; lines > 0 && left > 0; --lines) {
             __builtin_prefetch(next, FOR == WRITES, FOR == READS_NEAR ? 3 : 2);
             next += 64;
-            if (--left == 0) next_run();
+            if (--left > 0) continue;
+            at += inner;
+            if (++i == inners && !next_plane()) return;
+            next = at;
+            left = run;
         }
     }
 
-    OUTLINE void next_run() {
-        if (++i == inners) i = 0, ++o;
-        if (o == outers) o = 0, ++n;
-        if (n == images) return;
-        next = data + n * image + o * outer + i * inner;
-        left = run;
+    OUTLINE bool next_plane() {
+        i = 0;
+        if (++o == outers) o = 0, ++n;
+        at = data + n * image + o * outer;
+        return n < images;
     }
 };
 
