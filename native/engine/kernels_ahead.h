@@ -34,6 +34,10 @@ struct Ahead {
                (first_image * st[0] + first_channel * st[1] + low[0] * st[2] + low[1] * st[3] + low[2] * st[4]) * size;
         images = last_image - first_image;
         image = images > 1 ? st[0] * size : 0;
+        // A few channels begin anywhere in a cache line, and so may end in the next one.
+        const index_t offset = index_t((uintptr_t)data % 64);
+        data -= offset;
+        run = ceil_div(offset + run, 64);
         at = next = data;
         left = images > 0 && inners > 0 ? run : 0;
     }
@@ -43,7 +47,7 @@ struct Ahead {
         outer = many > 1 ? apart * size : 0;  // the stride of a single one means nothing
         inners = within;
         inner = within > 1 ? within_apart * size : 0;
-        run = ceil_div(elements * size, 64);
+        run = elements * size;
     }
 
     index_t cache_lines() const { return images * outers * inners * run; }

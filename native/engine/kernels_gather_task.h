@@ -301,7 +301,7 @@ struct GatherWork {
             sums_ahead = result_ahead(g, pass, box, group * g.rows + chunk_begin + first_row, rows);
         const index_t calls = ceil_div(rows, pass.panel_rows) * ceil_div(columns, panel);
         sums_pace = ceil_div(sums_ahead.cache_lines(), calls);
-        cells_pace = clamp(ceil_div(cells_ahead.cache_lines(), calls), 4, 8);
+        cells_pace = clamp(ceil_div(cells_ahead.cache_lines(), calls), 4, 16);
     }
 
     void multiply() {
