@@ -24,6 +24,7 @@ LINES = (
     "conv n2 c12>8 i14x15 k3x2 s2x3 p2x1 d2x1 g4 fp32",  # few channels per group
     "conv n4 c32>32 i24x24 k3x3 s1 p1 d1 g8 fp32",  # ... enough blocks for several groups at once
     "conv n8 c24>40 i21x24 k3x2 s2x1 p1 d1 g8 fp32",  # ... with odd channels and residues
+    "conv n6 c22>22 i24x24 k3x3 s1 p1 d1 g11 fp32",  # ... of which a last task has fewer
     "conv n1 c4>4 i5x6x7 k2x3x2 s2x1x3 p1 d1x2x1 g2 fp32",  # three axes, all different
     "conv n9 c18>20 i4x3 k3x3 s1 p1 d1 g1 fp32",  # small planes: images side by side, weights read in place
     "conv n16 c20>26 i7x7 k3x3 s1 p1 d1 g1 fp32",  # the same with packed weights

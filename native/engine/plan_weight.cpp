@@ -24,6 +24,24 @@ bool worth_listing(const cg_problem& p, const AxisTaps taps[3]) {
     return met < 0.97 * filled;
 }
 
+// Groups of few channels: as many as fill a cache line. Fewer where threads would wait or a tile would not fit.
+index_t groups_per_task(const cg_problem& p, const WeightPlan& plan, index_t panel, index_t wanted,
+                        index_t tile_limit) {
+    const auto side_by_side = [](const cg_tensor& t) { return t.stride[1] == 1 && t.stride[4] != 1; };
+    if (!side_by_side(p.fine_operand) && !side_by_side(p.coarse_operand)) return 1;
+    if (plan.channel_split > 1 || plan.panels > 1 || plan.tile_channels < p.fine_channels || plan.channels_inside)
+        return 1;
+    const index_t sums = p.fine_channels * plan.most_taps * panel;
+    index_t groups = clamp(16 / most(p.fine_channels, p.coarse_channels), 1, p.groups);
+    const auto too_many = [&](index_t many) {
+        return plan.partials * (p.groups / many) * plan.group_count < wanted ||
+               many * p.fine_channels * plan.tile_channel > tile_limit ||
+               (plan.partials == 1 && many * sums > ACCUMULATOR_FLOATS / 2);
+    };
+    while (groups > 1 && too_many(groups)) groups /= 2;
+    return groups;
+}
+
 }  // namespace
 
 void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) {
@@ -103,17 +121,19 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     }
     plan->channel_split = ceil_div(f, plan->channels_per_task);
     plan->panel_split = ceil_div(plan->panels, plan->panels_per_task);
+    plan->groups_per_task = groups_per_task(p, *plan, panel, wanted, tile_limit);
     // Several tiles are filled again for every block of panels: a large one then. Panels wait in L3 for their turn.
     const index_t packed = plan->tile_channels < plan->channels_per_task ? 256 << 10 : 64 << 10;
     plan->panel_block = clamp(packed / most(1, plan->block_pixels * panel), 1, plan->panels_per_task);
-    plan->tile_floats = most(plan->tile_channels * plan->tile_channel + 64, plan->tile_cell * (plan->tile_channel + 1));
+    plan->tile_floats = most(plan->groups_per_task * plan->tile_channels * plan->tile_channel + 64,
+                             plan->tile_cell * (plan->tile_channel + 1));
     plan->task_bytes = floats(plan->tile_floats) +
-                       floats(plan->panel_block * panel * plan->block_pixels) +
+                       floats(plan->groups_per_task * plan->panel_block * panel * plan->block_pixels) +
                        floats(2 * plan->block_pixels * (plan->by_tap ? plan->most_taps : 1)) +
                        floats(plan->block_pixels * (plan->by_tap ? plan->most_taps : 1)) + floats(plan->most_taps) +
                        floats(plan->tile_channels * plan->most_taps) +
-                       (plan->partials > 1 ? 0 : floats(plan->channels_per_task * plan->most_taps *
-                                                        plan->panels_per_task * panel)) +
+                       (plan->partials > 1 ? 0 : floats(plan->groups_per_task * plan->channels_per_task *
+                                                        plan->most_taps * plan->panels_per_task * panel)) +
                        floats(plan->most_taps * 2 + 64);
     plan->shared_bytes = plan->partials > 1
         ? floats(plan->partials * p.groups * plan->panels * panel * f * taps) : 0;
