@@ -350,7 +350,10 @@ struct GatherWork {
         const index_t per_row = pass.weights_in_place ? g.weight_row : length, panel_rows = pass.panel_rows;
         const index_t chain = chain_channels(pass, tap_count(list->taps)) / (run.in_pairs ? 2 : 1);
         const bool straight_now = straight.possible && last_block;
-        const bool one_row = pass.side_by_side || lines == 1;  // of cells in a strip
+        // Strips of several rows are looked at panel by panel only where that leaves out taps, and many multiplications.
+        const bool edge = !all_reach(*list, 1, box.begin[2], box.begin[2]) ||
+                          !all_reach(*list, 1, box.end[2] - 1, box.end[2] - 1);
+        const bool by_panel = pass.side_by_side || lines == 1 || (edge && stop - row >= 4 * panel_rows);
         index_t reduced = length, strip = 0, within = 0;
         for (index_t i = 0, width; i < columns; i += width, within += width) {
             const float* b = panels_packed + i * length;
@@ -359,8 +362,8 @@ struct GatherWork {
                 if (within == strip_width) within = 0, ++strip;
                 b = cells_of_group + pixels[strip] + within;
                 if (pass.side_by_side && strip_width - within <= LANES) width = LANES;
-                if (within == 0 || one_row) {
-                    list_reaching(list, strip, within);
+                if (within == 0 || by_panel) {
+                    list_reaching(list, strip, within, by_panel ? within + panel : strip_width);
                     reduced = list->length;
                 }
             }
@@ -384,20 +387,29 @@ struct GatherWork {
         }
     }
 
-    // Lists the taps that meet the source from some cell of a panel, or of all of a strip that has several rows; the
-    // others would multiply padding. Called from the innermost loops, which are faster without its code.
-    OUTLINE void list_reaching(StepList* list, index_t strip, index_t within) const {
-        const bool rows_together = lines > 1 && !pass.side_by_side;
-        const index_t z = box.begin[1] + (pass.side_by_side ? strip / lines : strip % depths);
-        const index_t y = box.begin[2] + (pass.side_by_side ? strip % lines : 0), x = box.begin[3];
-        const index_t first[3] = {z, y, rows_together ? x : x + within / t.images};
-        const index_t last[3] = {z, rows_together ? box.end[2] - 1 : y,
-                                 rows_together ? box.end[3] - 1
-                                               : least(box.end[3] - 1, x + (within + panel - 1) / t.images)};
-        bool all = true;
-        for (int a = 0; a < 3; ++a)
-            all &= g.source_step[a] * last[a] + list->low[a] >= 0 &&
-                   g.source_step[a] * first[a] + list->high[a] < g.source_extent[a];
+    // Whether every tap meets the source from some of the output cells [first, last] of an axis.
+    bool all_reach(const StepList& list, int axis, index_t first, index_t last) const {
+        return g.source_step[axis] * last + list.low[axis] >= 0 &&
+               g.source_step[axis] * first + list.high[axis] < g.source_extent[axis];
+    }
+
+    // Lists the taps that meet the source from some cell of the columns [begin, end) of a strip; the others would multiply
+    // padding. Called from the innermost loops, which are faster without its code.
+    OUTLINE void list_reaching(StepList* list, index_t strip, index_t begin, index_t end) const {
+        index_t first[3] = {box.begin[1], box.begin[2], box.begin[3]}, last[3] = {0, 0, box.end[3] - 1};
+        if (pass.side_by_side) first[0] += strip / lines, first[1] += strip % lines;
+        else first[0] += strip % depths;
+        last[0] = first[0];
+        last[1] = first[1];
+        if (lines > 1 && !pass.side_by_side) {
+            first[1] += begin / t.pitch;
+            last[1] = least(box.end[2] - 1, last[1] + (end - 1) / t.pitch);
+        } else {
+            last[2] = least(last[2], first[2] + (end - 1) / t.images);
+            first[2] += begin / t.images;
+        }
+        const bool all = all_reach(*list, 0, first[0], last[0]) && all_reach(*list, 1, first[1], last[1]) &&
+                         all_reach(*list, 2, first[2], last[2]);
         TapRange in[3];
         for (int a = 0; a < 3; ++a)
             in[a] = all ? TapRange{0, list->taps[a].count}
