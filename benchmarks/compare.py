@@ -57,7 +57,7 @@ after the other in each round; {threads} thread(s), {clock} clock. Milliseconds 
 Ratios are PyTorch's time by ours, above 1 we are faster: the median of the rounds' ratios, for a
 round is one moment of a machine whose speed changes. "Of sgemm" is our rate by that of PyTorch's own float32 matrix
 product (1024 x 1024) in the same rounds. All results are new arrays; of those above 32 MiB the system zeroes every page
-first, which takes about a fifth of the time of such a call.
+first, which takes about a sixth of the time of such a call.
 
 {isas}
 
