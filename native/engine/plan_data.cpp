@@ -303,6 +303,25 @@ void choose_blocks(const Gather& g, const index_t extent[4], index_t target, con
     while (too_few() && pass->row_splits * 2 * pr <= pass->chunk_rows) pass->row_splits *= 2;
 }
 
+// Neighbouring depths read the same planes: a block of several copies each of them less often. As many as fit, and leave
+// every thread the same number of tasks.
+void deepen_blocks(const Spread spread[3], index_t panel, int threads, GatherPass* pass) {
+    if (!pass->direct || spread[0].span == 0) return;
+    for (index_t depths = 2 * pass->blocks.per[1]; depths <= pass->blocks.extent[1]; depths *= 2) {
+        GatherPass trial = *pass;
+        Blocks& b = trial.blocks;
+        b.per[1] = depths;
+        b.count[1] = ceil_div(b.extent[1], depths);
+        b.total = b.count[0] * b.count[1] * b.count[2] * b.count[3];
+        const index_t tasks = b.total * pass->chunks_at_once;
+        if (block_columns(trial, spread, panel) * pass->chunk_rows * pass->classes.count > ACCUMULATOR_FLOATS / 2 ||
+            tile_floats(b, spread) * pass->depth_block > TILE_FLOATS / 2 || tasks < 8 * threads ||
+            round_up(tasks, threads) * 32 > tasks * 33 || b.count[1] * depths * 32 > b.extent[1] * 33)
+            return;
+        pass->blocks = b;
+    }
+}
+
 void count_bytes(const Spread spread[3], index_t panel, GatherPass* pass) {
     const ClassSet& set = pass->classes;
     const Blocks& b = pass->blocks;
@@ -382,6 +401,7 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
         share_lines(spread, panel, threads, pass);
     } else {
         choose_blocks(g, extent, target, spread, panel, threads, pass);
+        deepen_blocks(spread, panel, threads, pass);
     }
     if (pass->blocks.per[3] != pass->blocks.extent[3]) pass->shared_columns = 0;
     pass->columns = block_columns(*pass, spread, panel);
