@@ -277,7 +277,7 @@ struct GatherWork {
         fill_tile(run.source, g.source_extent, t, box, group * g.depth + k.begin, channels,
                   pass.classes.per[0] == 1 && !run.in_pairs ? &taps[0] : nullptr, tile, &report,
                   pass.side_by_side ? plane : nullptr, bordered == described);
-        if (!run.in_pairs) bordered = described;  // words of two channels take the place of zeros
+        bordered = described;  // two zeros are a word of zeros
         if (!run.in_pairs) return;
         const index_t units = t.unit > t.channel ? box.end[0] - box.begin[0] : 1;
         for (index_t n = 0; n < units; ++n)
