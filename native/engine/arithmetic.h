@@ -1,4 +1,4 @@
-// Whole numbers. Internal linkage, for sources that are compiled once per instruction set (see engine.h).
+// Whole numbers and strides. Internal linkage, for sources that are compiled once per instruction set (see engine.h).
 #pragma once
 
 #include "engine.h"
@@ -15,6 +15,9 @@ CG_SMALL index_t ceil_div(index_t a, index_t b) { return (a + b - 1) / b; }
 CG_SMALL index_t floor_div(index_t a, index_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 CG_SMALL index_t modulo(index_t a, index_t b) { return a - floor_div(a, b) * b; }
 CG_SMALL index_t round_up(index_t a, index_t b) { return ceil_div(a, b) * b; }
+
+// Whether the channels of a cell lie side by side, and the cells of a row do not.
+CG_SMALL bool channels_touch(const cg_tensor& t) { return t.stride[1] == 1 && t.stride[4] != 1; }
 #undef CG_SMALL
 
 }  // namespace

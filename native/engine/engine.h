@@ -168,7 +168,7 @@ struct WeightPlan {
     index_t tile_channel, tile_channels, tile_floats;
     index_t tile_cell;                           // floats of a cell with its channels inside
     index_t block_pixels;
-    index_t groups_per_task;
+    index_t groups_per_task;                     // small groups that are copied together
     bool channels_inside;                        // the channels of a cell lie side by side in the tile too
     bool by_tap;                                 // rows go tap by tap, each with the pixels that meet no padding
     index_t panels, panel_block;                 // coarse panels of a group; panels packed at a time

@@ -72,7 +72,7 @@ struct Ahead {
     }
 };
 
-// The cells that the tile of a block takes; of the depths a window reaches only the last is new.
+// The cells that the tile of a block takes; of the depths its windows reach only as many are new as it has itself.
 static Ahead tile_ahead(const cg_tensor& tensor, const index_t extent[3], const index_t step[3],
                         const index_t span[3], const Tile& t, const Box& box, index_t channel, index_t channels) {
     Ahead ahead;
@@ -83,7 +83,7 @@ static Ahead tile_ahead(const cg_tensor& tensor, const index_t extent[3], const 
         low[a] = clamp(step[a] * (box.begin[a + 1] + first), 0, extent[a]);
         high[a] = clamp(step[a] * (box.end[a + 1] + first + span[a]), low[a], extent[a]);
     }
-    if (high[0] > low[0] + 1) low[0] = high[0] - 1;
+    low[0] = most(low[0], high[0] - step[0] * (box.end[1] - box.begin[1]));
     ahead.start(tensor, box.begin[0], box.end[0], channel, channels, low, high);
     return ahead;
 }

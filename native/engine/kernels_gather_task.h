@@ -13,14 +13,13 @@ struct StepList {
     TapRange in[3];
     index_t length;
 
+    // The taps of a class; nothing is listed yet.
     StepList(Step* to, const int* tap_cells, const Gather* weights_in_place, bool in_order_of_pairs, index_t channels,
-             index_t channel_floats)
+             index_t channel_floats, const AxisTaps class_taps[3])
         : steps(to), offsets(tap_cells), in_place(weights_in_place), paired(in_order_of_pairs), depth(channels),
-          channel(channel_floats), length(0) {}
-
-    // Taps of a class; nothing is listed yet.
-    void begin() {
+          channel(channel_floats), length(0) {
         for (int a = 0; a < 3; ++a) {
+            taps[a] = class_taps[a];
             const index_t first = taps[a].first_offset, last = first + (taps[a].count - 1) * taps[a].offset_step;
             low[a] = least(first, last);
             high[a] = most(first, last);
@@ -307,9 +306,9 @@ struct GatherWork {
     void multiply() {
         const int* offset = offsets;
         for (int c = 0; c < pass.classes.count; ++c) {
-            StepList list(steps, offset, pass.weights_in_place ? &g : nullptr, paired, depth, t.channel);
-            class_taps(pass, k, c, list.taps);
-            list.begin();
+            AxisTaps taps[3];
+            class_taps(pass, k, c, taps);
+            StepList list(steps, offset, pass.weights_in_place ? &g : nullptr, paired, depth, t.channel, taps);
             const index_t length = depth * tap_count(list.taps);
             float* acc = accumulators + c * class_floats;
             if (length == 0) {

@@ -108,9 +108,6 @@ static INLINE void zero_border(float* plane, index_t rows, index_t pitch, const 
     if (y.end < rows) zero(plane + y.end * pitch, (rows - y.end) * pitch);
 }
 
-// Whether the channels of a cell lie side by side, and the cells of a row do not.
-static INLINE bool channels_touch(const cg_tensor& t) { return t.stride[1] == 1 && t.stride[4] != 1; }
-
 struct FillReport {
     bool finite = true, padded = false;
 };

@@ -304,7 +304,7 @@ void choose_blocks(const Gather& g, const index_t extent[4], index_t target, con
 }
 
 // Neighbouring depths read the same planes: a block of several copies each of them less often. As many as fit, and leave
-// every thread the same number of tasks.
+// every thread the same number of tasks, and every task as many depths, within 3 %.
 void deepen_blocks(const Spread spread[3], index_t panel, int threads, GatherPass* pass) {
     if (!pass->direct || spread[0].span == 0) return;
     for (index_t depths = 2 * pass->blocks.per[1]; depths <= pass->blocks.extent[1]; depths *= 2) {

@@ -27,8 +27,7 @@ bool worth_listing(const cg_problem& p, const AxisTaps taps[3]) {
 // Groups of few channels: as many as fill a cache line. Fewer where threads would wait or a tile would not fit.
 index_t groups_per_task(const cg_problem& p, const WeightPlan& plan, index_t panel, index_t wanted,
                         index_t tile_limit) {
-    const auto side_by_side = [](const cg_tensor& t) { return t.stride[1] == 1 && t.stride[4] != 1; };
-    if (!side_by_side(p.fine_operand) && !side_by_side(p.coarse_operand)) return 1;
+    if (!channels_touch(p.fine_operand) && !channels_touch(p.coarse_operand)) return 1;
     if (plan.channel_split > 1 || plan.panels > 1 || plan.tile_channels < p.fine_channels || plan.channels_inside)
         return 1;
     const index_t sums = p.fine_channels * plan.most_taps * panel;
@@ -85,9 +84,8 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     plan->tile_channels = even_part(f, clamp(tile_limit / most(1, plan->tile_channel), 1, f), 1);
     // Channels last under a single tap: copied as they lie (with more taps rows of one channel are read faster). What a
     // cell takes is an odd number of cache lines, so that neighbours do not fight for the same cache sets.
-    const index_t* fine_stride = p.fine_operand.stride;
-    plan->channels_inside = fine_stride[1] == 1 && fine_stride[4] != 1 && taps == 1 && p.stride[2] == 1 &&
-                            plan->tile_channels >= 8;
+    plan->channels_inside =
+        channels_touch(p.fine_operand) && taps == 1 && p.stride[2] == 1 && plan->tile_channels >= 8;
     plan->by_tap = worth_listing(p, plan->taps) && plan->most_taps <= 32;
     if (plan->by_tap && plan->tile_channels < f)
         plan->tile_channels = most(plan->panel_rows, plan->tile_channels / plan->panel_rows * plan->panel_rows);
