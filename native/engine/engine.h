@@ -88,6 +88,7 @@ struct Gather {
 };
 
 enum { MAX_CLASSES = 16, MOST_TAPS = 512 };  // of a pass; of a tap group
+enum { CACHE_LINE = 16 };                    // floats
 
 // Rows of a register tile two vectors wide: with two vectors and a broadcast they take 15 of 16 registers, and 19 of
 // the 32 of AVX-512, where whole panels of eight leave no rest of the usual numbers of channels.

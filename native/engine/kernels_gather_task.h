@@ -182,7 +182,7 @@ struct GatherWork {
     }
 
     void prepare(char* scratch) {
-        shape_tile(box, pass.span, pass.slots, pass.side_by_side, &t, pass.shared_columns);
+        shape_tile(box, pass.span, pass.slots, pass.side_by_side, &t, pass.shared_columns, 0, pass.direct);
         if (run.source_in_place) {
             t.pitch = g.source_extent[2];
             t.plane = g.source_extent[1] * t.pitch;
@@ -271,13 +271,15 @@ struct GatherWork {
         }
         cells_at = tile;
         const index_t channels = task.groups * (k.end - k.begin);
+        const bool has_zeros = bordered == described;
         AxisTaps taps[3];
         class_taps(pass, k, 0, taps);
         fill_tile(run.source, g.source_extent, t, box, group * g.depth + k.begin, channels,
                   pass.classes.per[0] == 1 && !run.in_pairs ? &taps[0] : nullptr, tile, &report,
-                  pass.side_by_side ? plane : nullptr, bordered == described);
+                  pass.side_by_side ? plane : nullptr, has_zeros);
         bordered = described;  // two zeros are a word of zeros
         if (!run.in_pairs) return;
+        if (!has_zeros) zero_gaps(t, t.images > 1 ? 1 : box.end[0] - box.begin[0], channels, tile);
         const index_t units = t.unit > t.channel ? box.end[0] - box.begin[0] : 1;
         for (index_t n = 0; n < units; ++n)
             for (index_t r = 0; r < channels; r += 2) {

@@ -30,9 +30,11 @@ struct Tile {
     index_t pitch, column_slot, row_slot, plane, depth_slot, unit, channel;
 };
 
-// `shared` columns of padding are the last of a row and the first of the next.
+// `shared` columns of padding are the last of a row and the first of the next. A microkernel that reads the tile itself
+// wants the same pixels of many planes at once: planes `apart` are an odd number of cache lines long, or no whole number,
+// so that these do not fight for a few sets of the cache.
 static void shape_tile(const Box& box, const index_t span[3], const index_t slots[3], bool side_by_side, Tile* t,
-                       index_t shared = 0, index_t channels_inside = 0) {
+                       index_t shared = 0, index_t channels_inside = 0, bool apart = false) {
     const index_t batch = box.end[0] - box.begin[0];
     t->images = side_by_side ? batch : 1;
     t->column = channels_inside > 0 ? channels_inside : t->images;
@@ -43,11 +45,21 @@ static void shape_tile(const Box& box, const index_t span[3], const index_t slot
     t->shared = shared;
     t->pitch = t->cells[2] * t->column - shared;
     t->column_slot = t->cells[1] * t->pitch;
+    if (apart && t->column_slot % (2 * CACHE_LINE) == 0) t->column_slot += CACHE_LINE;
     t->row_slot = t->slots[2] * t->column_slot;
     t->plane = t->slots[1] * t->row_slot;
     t->depth_slot = t->cells[0] * t->plane;
     t->unit = t->slots[0] * t->depth_slot;
     t->channel = channels_inside > 0 ? 1 : side_by_side ? t->unit : batch * t->unit;
+}
+
+static INLINE void zero(float* p, index_t count) { __builtin_memset(p, 0, size_t(count) * 4); }
+
+// Where planes lie apart: what is between them. Pairs of leftover numbers could look as if they were not exact.
+static void zero_gaps(const Tile& t, index_t units, index_t channels, float* tile) {
+    const index_t filled = t.cells[1] * t.pitch, planes = t.slots[0] * t.cells[0] * t.slots[1] * t.slots[2];
+    if (t.column_slot == filled) return;
+    for (index_t i = 0; i < units * channels * planes; ++i) zero(tile + i * t.column_slot + filled, CACHE_LINE);
 }
 
 // Where a tile holds whole planes, all `channels` of an image can be one run of memory, in the tensor as in the tile:
@@ -93,8 +105,6 @@ static INLINE Range valid_range(const Tile& t, int axis, index_t slot, index_t b
     if (r.end < r.begin) r.end = r.begin;
     return r;
 }
-
-static INLINE void zero(float* p, index_t count) { __builtin_memset(p, 0, size_t(count) * 4); }
 
 static INLINE void zero_border(float* plane, index_t rows, index_t pitch, const Range& y, const Range& x) {
     if (y.begin == y.end || x.begin == x.end) return zero(plane, rows * pitch);

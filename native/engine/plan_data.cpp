@@ -405,7 +405,9 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     }
     if (pass->blocks.per[3] != pass->blocks.extent[3]) pass->shared_columns = 0;
     pass->columns = block_columns(*pass, spread, panel);
-    pass->tile_channel = tile_floats(pass->blocks, spread);
+    const index_t planes = pass->blocks.per[0] * spread[0].slots * (pass->blocks.per[1] + spread[0].span) *
+                           spread[1].slots * spread[2].slots;
+    pass->tile_channel = tile_floats(pass->blocks, spread) + planes * CACHE_LINE;  // planes may lie apart
     pass->groups_at_once = groups_at_once(g, *pass, threads);
     count_bytes(spread, panel, pass);
     return true;
