@@ -25,6 +25,8 @@ LINES = (
     "conv n4 c32>32 i24x24 k3x3 s1 p1 d1 g8 fp32",  # ... enough blocks for several groups at once
     "conv n8 c24>40 i21x24 k3x2 s2x1 p1 d1 g8 fp32",  # ... with odd channels and residues
     "conv n6 c22>22 i24x24 k3x3 s1 p1 d1 g11 fp32",  # ... of which a last task has fewer
+    "conv n3 c10>7 i19x24 k3x3 s1 p1 d1 g1 fp32",  # few output channels, lines of whole vectors
+    "conv n2 c3>5 i2x1701 k2x3 s1 p1 d1 g1 fp32",  # ... and lines longer than a block
     "conv n1 c4>4 i5x6x7 k2x3x2 s2x1x3 p1 d1x2x1 g2 fp32",  # three axes, all different
     "conv n9 c18>20 i4x3 k3x3 s1 p1 d1 g1 fp32",  # small planes: images side by side, weights read in place
     "conv n16 c20>26 i7x7 k3x3 s1 p1 d1 g1 fp32",  # the same with packed weights
@@ -34,6 +36,7 @@ LINES = (
     "conv n1 c3>5 i900 k2 s1 p0 d512 g1 fp32",  # wide dilation
     "conv n1 c2>2 i3x3 k3x3 s7x5 p2 d1 g1 fp32",  # strides beyond the extent
     "tconv n2 c6>5 i7x6 k4x4 s2 p1 d1 g1 fp32",  # transposed: fine and coarse change places
+    "tconv n2 c40>24 i8x16 k2x2 s2 p0 d1 g1 fp32",  # planes that are whole pairs of cache lines
     "tconv n1 c8>8 i9x5 k3x3 s3x1 p1x0 d1x2 g4 fp32",
     "conv n2 c19>19 i17x23 k3x3 s1 p1 d1 g19 fp32",  # depthwise, square window
     "conv n2 c16>16 i18x20 k5x5 s1 p2 d1 g16 fp32",

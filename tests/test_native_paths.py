@@ -106,6 +106,7 @@ def test_sums_are_as_close_as_float32_allows(line):
         "conv n2 c64>64 i18x18 k3x3 s1 p1 d1 g1 fp32",  # tiles of four rows, read directly
         "conv n4 c96>90 i7x7 k3x3 s1 p1 d1 g1 fp32",  # images side by side; few pixels
         "conv n3 c230>250 i12x12 k1x1 s1 p0 d1 g1 fp32",  # packed panels
+        "conv n4 c24>6 i64x61 k3x3 s1 p1 d1 g1 fp32",  # few output channels
         "conv n2 c8>8 i28x28 k31x31 s1 p15 d1 g8 fp32",  # a wide depthwise window
     ],
 )

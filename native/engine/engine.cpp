@@ -65,17 +65,6 @@ const Isa* choose_isa() {
     return rows[0].isa;
 }
 
-#if defined(__x86_64__) && !defined(CG_ONLY_ISA)
-// Weights of up to eight channels per group fill half of an AVX-512 vector: AVX2 has the same bits sooner.
-const Isa& isa_for(const cg_problem& p, int contraction, int path) {
-    const bool half_filled = isa().lanes == 16 && contraction == TO_WEIGHT && path == PATH_GEMM_PACKED &&
-                             p.coarse_channels <= 8;
-    return half_filled ? isa_avx2 : isa();
-}
-#else
-const Isa& isa_for(const cg_problem&, int, int) { return isa(); }
-#endif
-
 // ---- what the engine refuses -----------------------------------------------------------------------------------
 
 const index_t LARGEST = index_t(1) << 40;        // of an extent, a stride or a padding
@@ -233,6 +222,10 @@ bool channels_apart(const cg_problem& p, int contraction) {
 bool few_pixels(const cg_problem& p, int contraction) {
     return contraction == TO_WEIGHT && !uses_double(p, contraction) && columns_fit(p);
 }
+bool few_channels(const cg_problem& p, int contraction) {
+    return contraction == TO_WEIGHT && !uses_double(p, contraction) && few_fit(p);
+}
+bool enough_pixels(const cg_problem& p, int) { return few_beat_panels(p); }
 bool several_channels(const cg_problem& p, int) { return p.coarse_channels >= 4 && p.groups <= 4; }
 bool small_planes(const cg_problem& p, int contraction) {
     const cg_tensor& from = contraction == TO_FINE ? p.coarse_operand : p.fine_operand;
@@ -252,6 +245,9 @@ const PathRow path_table[PATHS] = {
     {"depthwise rows", "one channel per group", depthwise, always},
     {"gemm columns", "weight gradients summed over at most 256 pixels: the cells under every tap in rows", few_pixels,
      several_channels},
+    {"few channels",
+     "weight gradients of up to eight output channels per group (transposed: input channels): vectors along the pixels",
+     few_channels, enough_pixels},
     {"gemm images",
      "data gradients of small planes, or of rows that fill whole vectors: images side by side, taps on padding left out",
      single_precision_gather, small_planes},
@@ -337,7 +333,7 @@ int64_t cg_workspace_bytes(const cg_problem* problem) {
     for (int contraction = TO_FINE; contraction <= BIAS; ++contraction) {
         if (result_of(p, contraction).data == nullptr || sums_nothing(p, contraction)) continue;
         const int path = choose_path(p, contraction);
-        const size_t bytes = isa_for(p, contraction, path).workspace(p, contraction, path, threads);
+        const size_t bytes = isa().workspace(p, contraction, path, threads);
         if (bytes > largest) largest = bytes;
     }
     return int64_t(largest);
@@ -358,7 +354,7 @@ int32_t cg_run(const cg_problem* problem) {
         }
         try {
             const int path = choose_path(p, contraction);
-            status = isa_for(p, contraction, path).run(p, contraction, path, threads);
+            status = isa().run(p, contraction, path, threads);
         } catch (const std::bad_alloc&) {
             status = CG_OUT_OF_MEMORY;
         }

@@ -169,7 +169,6 @@ struct WeightPlan {
     index_t tile_channel, tile_channels, tile_floats;
     index_t tile_cell;                           // floats of a cell with its channels inside
     index_t block_pixels;
-    index_t groups_per_task;                     // small groups that are copied together
     bool channels_inside;                        // the channels of a cell lie side by side in the tile too
     bool by_tap;                                 // rows go tap by tap, each with the pixels that meet no padding
     index_t panels, panel_block;                 // coarse panels of a group; panels packed at a time
@@ -189,6 +188,25 @@ struct ColumnPlan {
 };
 bool columns_fit(const cg_problem& p);
 void plan_columns(const cg_problem& p, ColumnPlan* plan);
+
+// The weight contraction of up to eight coarse channels per group, see kernels_few.h.
+enum { MOST_FEW_CHANNELS = 8 };
+struct FewPlan {
+    AxisTaps taps[3];
+    index_t count;                               // of the taps
+    Blocks blocks;
+    index_t block_steps;                         // vectors of eight pixels, at most, of a block
+    index_t span[3], slots[3];
+    index_t tile_channels, tile_floats;          // fine channels copied at a time
+    index_t coarse_plane;                        // floats of a coarse channel of a block
+    index_t groups_per_task;                     // small groups that are copied together
+    index_t partials;                            // runs of pixels (fixes the order of the sum: problem only)
+    index_t bias_sums;                           // of every run of pixels: the bias is summed beside; 0 when it is not
+    size_t task_bytes, shared_bytes;
+};
+bool few_fit(const cg_problem& p);
+bool few_beat_panels(const cg_problem& p);
+void plan_few(const cg_problem& p, int threads, FewPlan* plan);
 
 // ---- depthwise ------------------------------------------------------------------------------------------------
 
@@ -223,7 +241,7 @@ void plan_depthwise_weight(const cg_problem& p, DepthwiseWeightPlan* plan);
 
 enum Contraction { TO_FINE, TO_COARSE, TO_WEIGHT, BIAS };
 enum Path { PATH_CHOOSE, PATH_PLAIN, PATH_DEPTHWISE_CHANNELS, PATH_DEPTHWISE_ROWS, PATH_GEMM_COLUMNS,
-            PATH_GEMM_IMAGES, PATH_GEMM_DIRECT, PATH_GEMM_PACKED, PATHS };
+            PATH_FEW_CHANNELS, PATH_GEMM_IMAGES, PATH_GEMM_DIRECT, PATH_GEMM_PACKED, PATHS };
 struct PathRow {
     const char* name;
     const char* condition;

@@ -21,6 +21,7 @@ namespace {
 #include "kernels_plain.h"
 #include "kernels_weight.h"
 #include "kernels_weight_task.h"
+#include "kernels_few.h"
 #include "kernels_columns.h"
 #include "kernels_depthwise.h"
 #include "kernels_channels.h"
@@ -78,6 +79,11 @@ static bool bias_is_done(const cg_problem& p) {
         plan_depthwise_weight(p, &plan);
         return sums_bias(plan, p);
     }
+    if (path == PATH_FEW_CHANNELS) {
+        FewPlan plan;
+        plan_few(p, 1, &plan);
+        return plan.bias_sums > 0;
+    }
     if (path != PATH_GEMM_PACKED) return false;
     WeightPlan plan;
     plan_weight(p, LANES, 1, &plan);
@@ -94,6 +100,7 @@ static int run(const cg_problem& p, int contraction, int path, int threads) {
         else if (contraction != TO_WEIGHT) status = run_gather(p, contraction == TO_FINE, path, threads);
         else if (path == PATH_DEPTHWISE_ROWS) status = run_depthwise_weight(p, threads);
         else if (path == PATH_GEMM_COLUMNS) status = run_columns(p, threads);
+        else if (path == PATH_FEW_CHANNELS) status = run_few(p, threads);
         else {
             const bool in_pairs = HAS_PAIRS && fits_bfloat(p.fine_operand) && fits_bfloat(p.coarse_operand);
             status = run_weight(p, threads, in_pairs);
@@ -124,6 +131,11 @@ static size_t workspace(const cg_problem& p, int contraction, int path, int thre
     if (path == PATH_GEMM_COLUMNS) {
         ColumnPlan plan;
         plan_columns(p, &plan);
+        return plan.shared_bytes + size_t(threads) * plan.task_bytes;
+    }
+    if (path == PATH_FEW_CHANNELS) {
+        FewPlan plan;
+        plan_few(p, threads, &plan);
         return plan.shared_bytes + size_t(threads) * plan.task_bytes;
     }
     if (contraction == TO_WEIGHT) {

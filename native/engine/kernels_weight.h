@@ -78,9 +78,9 @@ template <int PIXELS> static WeightKernel weight_kernel_for(index_t rows, int ve
     return nullptr;
 }
 
-// to = panels of [pixel][panel channels]: `together` of the channels in each, and zeros. Says whether all were finite.
-static bool pack_coarse(const Source& s, const Box& box, index_t channel, index_t channels, index_t together,
-                        index_t panel, index_t pixels, float* to) {
+// to = panels of [pixel][panel channels], zero beyond `channels`. Says whether all values were finite.
+static bool pack_coarse(const Source& s, const Box& box, index_t channel, index_t channels, index_t panel,
+                        index_t pixels, float* to) {
     const index_t* st = s.tensor->stride;
     const index_t cells = box.end[3] - box.begin[3], lines = box.end[2] - box.begin[2];
     const bool along = st[4] == 1;  // pixels of a line lie side by side
@@ -89,8 +89,7 @@ static bool pack_coarse(const Source& s, const Box& box, index_t channel, index_
     const index_t runs = joined ? 1 : lines, length = joined ? lines * cells : cells;
     // Channels side by side: a few pixels at a time go to every panel while their cache lines are at hand.
     const index_t at_once = channels_touch(*s.tensor) ? 16 : most(1, length);
-    const index_t whole = together == panel ? channels / panel : 0, panels = ceil_div(channels, together);
-    zero(to + whole * panel * pixels, (panels - whole) * panel * pixels);
+    if (channels % panel != 0) zero(to + channels / panel * panel * pixels, pixels * panel);
     bool finite = true;
     float* out = to;
     for (index_t n = box.begin[0]; n < box.end[0]; ++n)
@@ -99,10 +98,10 @@ static bool pack_coarse(const Source& s, const Box& box, index_t channel, index_
                 const index_t line = n * st[0] + channel * st[1] + d * st[2] + (box.begin[2] + r) * st[3] +
                                      box.begin[3] * st[4];
                 for (index_t i = 0; i < length; i += at_once)
-                    for (index_t c = 0; c < channels; c += together) {
-                        const index_t have = least(together, channels - c), count = least(at_once, length - i);
+                    for (index_t c = 0; c < channels; c += panel) {
+                        const index_t have = least(panel, channels - c), count = least(at_once, length - i);
                         const index_t from = line + c * st[1] + i * st[4];
-                        float* first = out + c / together * panel * pixels + i * panel;
+                        float* first = out + c * pixels + i * panel;
                         finite &= along ? s.transposed(s, from, have, st[1], count, first, panel)
                                         : s.rows(s, from, count, st[4], have, st[1], first, panel);
                     }
@@ -301,19 +300,28 @@ static void list_by_tap(const WeightRun& run, const Box& box, const Tile& t, con
             }
 }
 
-// Adds the lines of a block to the bias of channels [begin, end).
-static void add_bias(WeightRun& run, index_t partial, const Box& box, index_t begin, index_t end) {
-    const index_t* st = run.bias.stored.stride;
+// Adds the lines of a block to the sums of channels [begin, end).
+static void add_bias(const BiasRun& bias, const Box& box, index_t begin, index_t end, double* sums) {
+    const index_t* st = bias.stored.stride;
     const index_t cells = box.end[3] - box.begin[3], lines = box.end[2] - box.begin[2];
     const bool joined = st[3] == cells;
-    double* sums = run.bias_sums + partial * run.p.groups * run.p.coarse_channels;
     for (index_t c = begin; c < end; ++c)
         for (index_t n = box.begin[0]; n < box.end[0]; ++n)
             for (index_t d = box.begin[1]; d < box.end[1]; ++d) {
                 const index_t at = n * st[0] + c * st[1] + d * st[2] + box.begin[2] * st[3] + box.begin[3];
                 for (index_t r = 0; r < (joined ? 1 : lines); ++r)
-                    sums[c] += line_sum_any(run.bias.source, at + r * st[3], joined ? lines * cells : cells, 1);
+                    sums[c] += line_sum_any(bias.source, at + r * st[3], joined ? lines * cells : cells, 1);
             }
+}
+
+// Adds the sums of `partials` runs of pixels in their order.
+static void store_bias(const BiasRun& bias, const double* sums, index_t partials) {
+    const index_t channels = bias.p.groups * bias.p.coarse_channels;
+    for (index_t c = 0; c < channels; ++c) {
+        double total = sums[c];
+        for (index_t s = 1; s < partials; ++s) total += sums[s * channels + c];
+        bias.store(c, total);
+    }
 }
 
 // sums[c] += values[k][c] for all k: pixels by twos, so that one addition need not wait for the other.
@@ -328,11 +336,10 @@ template <int WIDTH> static void add_pixels(const float* values, index_t pixels,
 }
 
 // The same from packed values of one panel, [pixel][channel].
-static void add_packed_bias(WeightRun& run, index_t partial, index_t pixels, const float* values, index_t begin,
-                            index_t end) {
-    double* sums = run.bias_sums + partial * run.p.groups * run.p.coarse_channels + begin;
+static void add_packed_bias(index_t panel, index_t pixels, const float* values, index_t begin, index_t end,
+                            double* sums) {
     double total[2 * LANES] = {};
-    if (run.panel == LANES) add_pixels<LANES>(values, pixels, total);
+    if (panel == LANES) add_pixels<LANES>(values, pixels, total);
     else add_pixels<2 * LANES>(values, pixels, total);
-    for (index_t c = 0; c < end - begin; ++c) sums[c] += total[c];
+    for (index_t c = begin; c < end; ++c) sums[c] += total[c - begin];
 }

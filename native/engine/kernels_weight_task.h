@@ -1,9 +1,18 @@
 // One task of the weight contraction: a run of pixels, a group of taps, some fine and some coarse channels.
 #pragma once
 
-// Small groups are copied together, so that whole cache lines are read, and multiplied one after the other.
+// The coarse values of a block that are packed together, beginning with panel `first`.
+static Ahead coarse_ahead(const WeightRun& run, const Box& box, index_t group, index_t first, index_t last) {
+    const index_t channels = run.p.coarse_channels;
+    const index_t end = least(channels, least(last, first + run.plan.panel_block) * run.panel);
+    Ahead ahead;
+    ahead.start(run.p.coarse_operand, box.begin[0], box.end[0], group * channels + first * run.panel,
+                end - first * run.panel, box.begin + 1, box.end + 1);
+    return ahead;
+}
+
 struct WeightTask {
-    index_t partial, group, groups, tap_group, channel_part, panel_part;
+    index_t partial, group, tap_group, channel_part, panel_part;
 };
 
 // A task at work: what it adds up, where it keeps it, and the block of pixels and the panels it has come to.
@@ -21,8 +30,8 @@ struct WeightWork {
     Pixel* pixel;
     int *chain_end, *listed;
     int* row;                                   // first cell of every row of the result: (channel of the tile, tap)
-    float* sums;                                // [group][panel][(f, tap)][c]
-    index_t sums_group, sums_panel;
+    float* sums;                                // [panel][(f, tap)][c]
+    index_t sums_panel;
 
     Box box, next_box;
     bool last_block = false;
@@ -48,7 +57,7 @@ struct WeightWork {
         const index_t lists = plan.by_tap ? plan.most_taps : 1, channels = last_channel - first_channel;
         Scratch take{scratch};
         tile = take.take<float>(plan.tile_floats);
-        coarse = take.take<float>(plan.groups_per_task * plan.panel_block * run.panel * plan.block_pixels);
+        coarse = take.take<float>(plan.panel_block * run.panel * plan.block_pixels);
         pixel = (Pixel*)take.take<int>(2 * plan.block_pixels * lists);
         chain_end = take.take<int>(plan.block_pixels * lists);
         listed = take.take<int>(plan.most_taps);
@@ -56,18 +65,14 @@ struct WeightWork {
         // In shared memory when several runs of pixels are added later.
         if (plan.partials > 1) {
             sums_panel = p.fine_channels * run.taps * run.panel;
-            sums_group = plan.panels * sums_panel;
-            sums = run.partial_sums + (task.partial * p.groups + task.group) * sums_group + first_panel * sums_panel +
+            sums = run.partial_sums + ((task.partial * p.groups + task.group) * plan.panels + first_panel) * sums_panel +
                    (p.fine_channels * taps_before(run, task.tap_group) + first_channel * count) * run.panel;
         } else {
             sums_panel = channels * count * run.panel;
-            sums_group = (last_panel - first_panel) * sums_panel;
-            sums = take.take<float>(plan.groups_per_task * plan.channels_per_task * plan.most_taps *
-                                    plan.panels_per_task * run.panel);
+            sums = take.take<float>(plan.channels_per_task * plan.most_taps * plan.panels_per_task * run.panel);
         }
-        for (index_t j = 0; j < task.groups; ++j)
-            for (index_t i = 0; i < last_panel - first_panel; ++i)
-                zero(sums + j * sums_group + i * sums_panel, channels * count * run.panel);
+        for (index_t i = 0; i < last_panel - first_panel; ++i)
+            zero(sums + i * sums_panel, channels * count * run.panel);
     }
 
     // Block `number` of the run that ends at `end`.
@@ -86,7 +91,7 @@ struct WeightWork {
             t.pitch = p.stride[1] * st[3];
             t.column = p.stride[2] * st[4];
         } else {
-            join_planes(p.fine, plan.groups_per_task * plan.tile_channels, &t);
+            join_planes(p.fine, plan.tile_channels, &t);
         }
         pixels = 1;
         bool like_before = !plan.by_tap;
@@ -103,8 +108,7 @@ struct WeightWork {
     // Rows of the result are channel after channel of one tap with the pixels it meets, or (f, tap) in order.
     index_t row_sets() const { return plan.by_tap ? count : 1; }
     index_t kernel_calls(index_t channels) const {
-        return task.groups * (panel_end - panel) * row_sets() *
-               ceil_div(channels * count / row_sets(), plan.panel_rows);
+        return (panel_end - panel) * row_sets() * ceil_div(channels * count / row_sets(), plan.panel_rows);
     }
 
     void pack_panels(index_t first) {
@@ -112,42 +116,29 @@ struct WeightWork {
         panel_end = least(last_panel, panel + plan.panel_block);
         last_panels = panel_end == last_panel;
         coarse_finite &= pack_coarse(run.coarse, box, task.group * p.coarse_channels + panel * run.panel,
-                                     coarse_channels(panel, panel_end), least(run.panel, p.coarse_channels), run.panel,
-                                     pixels, coarse);
+                                     least(p.coarse_channels, panel_end * run.panel) - panel * run.panel,
+                                     run.panel, pixels, coarse);
         if (plan.bias_sums > 0 && task.tap_group == 0 && task.channel_part == 0) sum_bias();
         // What is packed next: the next panels of this block, or the first of the next one.
         coarse_to_come = Ahead();
-        if (run.asks_for_coarse && (!last_panels || !last_block)) {
-            const Box& where = last_panels ? next_box : box;
-            const index_t next = last_panels ? first_panel : panel_end, end = least(last_panel, next + plan.panel_block);
-            coarse_to_come.start(p.coarse_operand, where.begin[0], where.end[0],
-                                 task.group * p.coarse_channels + next * run.panel, coarse_channels(next, end),
-                                 where.begin + 1, where.end + 1);
-        }
+        if (run.asks_for_coarse && (!last_panels || !last_block))
+            coarse_to_come = coarse_ahead(run, last_panels ? next_box : box, task.group,
+                                          last_panels ? first_panel : panel_end, last_panel);
         coarse_pace = ceil_div(coarse_to_come.cache_lines(), kernel_calls(last_channel - first_channel));
         if (run.in_pairs)
-            for (index_t q = 0; q < task.groups * (panel_end - panel); ++q)
+            for (index_t q = 0; q < panel_end - panel; ++q)
                 pair_pixels(pixels, box.end[3] - box.begin[3], run.panel, plan.by_tap, coarse + q * run.panel * pixels,
                             &coarse_pairs);
     }
 
-    // Of some panels; those of several groups have one each.
-    index_t coarse_channels(index_t begin, index_t end) const {
-        return task.groups > 1 ? task.groups * p.coarse_channels
-                               : least(p.coarse_channels, end * run.panel) - begin * run.panel;
-    }
-
     void sum_bias() {
         const bool along = p.coarse_operand.stride[4] == 1;
-        const index_t panels = along ? panel_end - panel : 1;
-        for (index_t j = 0; j < task.groups; ++j) {
-            const index_t first = (task.group + j) * p.coarse_channels;
-            for (index_t q = panel; q < panel_end; q += panels) {
-                const index_t stop = first + least(p.coarse_channels, (q + panels) * run.panel);
-                if (along) add_bias(run, task.partial, box, first + q * run.panel, stop);
-                else add_packed_bias(run, task.partial, pixels, coarse + (j + q - panel) * run.panel * pixels,
-                                     first + q * run.panel, stop);
-            }
+        const index_t first = task.group * p.coarse_channels, panels = along ? panel_end - panel : 1;
+        double* bias_sums = run.bias_sums + task.partial * p.groups * p.coarse_channels;
+        for (index_t q = panel; q < panel_end; q += panels) {
+            const index_t begin = first + q * run.panel, end = first + least(p.coarse_channels, (q + panels) * run.panel);
+            if (along) add_bias(run.bias, box, begin, end, bias_sums);
+            else add_packed_bias(run.panel, pixels, coarse + (q - panel) * run.panel * pixels, begin, end, bias_sums);
         }
     }
 
@@ -160,10 +151,10 @@ struct WeightWork {
             // Where there is one tile only, it is still there from the panels before.
             const bool one_tile = last_channel - first_channel <= plan.tile_channels;
             if (panel == first_panel || !one_tile) {
-                fill_tile(run.fine, p.fine, t, box, task.group * p.fine_channels + f, task.groups * channels,
+                fill_tile(run.fine, p.fine, t, box, task.group * p.fine_channels + f, channels,
                           run.in_pairs ? nullptr : &taps[0], tile, &report, nullptr, bordered);
                 bordered = !run.in_pairs;  // words of two cells take the place of zeros
-                if (run.in_pairs) pair_cells(task.groups * channels);
+                if (run.in_pairs) pair_cells(channels);
             }
             tap_offsets(t, taps, row);
         }
@@ -208,8 +199,7 @@ struct WeightWork {
         if (!run.asks_for_fine || !(last_tile ? last_panels && !last_block : panel == first_panel)) return Ahead();
         const index_t from = last_tile ? first_channel : f + channels;
         return tile_ahead(p.fine_operand, p.fine, p.stride, plan.span, t, last_tile ? next_box : box,
-                          task.group * p.fine_channels + from,
-                          task.groups * least(plan.tile_channels, last_channel - from));
+                          task.group * p.fine_channels + from, least(plan.tile_channels, last_channel - from));
     }
 
     void multiply(index_t f, index_t channels, const float* cells) {
@@ -217,21 +207,18 @@ struct WeightWork {
         const index_t sets = row_sets(), rows = channels * count / sets, panel_rows = plan.panel_rows;
         Ahead fine_to_come = tile_to_come(f, channels);
         const index_t fine_pace = ceil_div(fine_to_come.cache_lines(), kernel_calls(channels));
-        for (index_t j = 0; j < task.groups; ++j, cells += channels * t.channel)
-            for (index_t q = panel; q < panel_end; ++q) {
-                const float* panel_pixels = coarse + (j + q - panel) * run.panel * pixels;
-                float* panel_sums = sums + j * sums_group + (q - first_panel) * sums_panel +
-                                    (f - first_channel) * count * run.panel;
-                for (index_t r = 0; r < rows; r += panel_rows)
-                    for (index_t s = 0; s < sets; ++s) {
-                        coarse_to_come.go_on<READS_NEAR>(coarse_pace);
-                        fine_to_come.go_on<READS_NEAR>(fine_pace);
-                        const index_t height = least(panel_rows, rows - r), first = r * sets + s;
-                        run.kernel[reading][height](listed[s], chain_end + s * pixels, cells, row + first, sets,
-                                                    pixel + s * pixels, panel_pixels, panel_sums + first * run.panel,
-                                                    sets * run.panel);
-                    }
-            }
+        for (index_t q = panel; q < panel_end; ++q)
+            for (index_t r = 0; r < rows; r += panel_rows)
+                for (index_t s = 0; s < sets; ++s) {
+                    coarse_to_come.go_on<READS_NEAR>(coarse_pace);
+                    fine_to_come.go_on<READS_NEAR>(fine_pace);
+                    const index_t height = least(panel_rows, rows - r), first = r * sets + s;
+                    run.kernel[reading][height](
+                        listed[s], chain_end + s * pixels, cells, row + first, sets, pixel + s * pixels,
+                        coarse + (q - panel) * run.panel * pixels,
+                        sums + (q - first_panel) * sums_panel + ((f - first_channel) * count + first) * run.panel,
+                        sets * run.panel);
+                }
     }
 
     void finish() {
@@ -241,10 +228,9 @@ struct WeightWork {
         coarse_pairs.merge_into(&run.smallest_coarse);
         if (!coarse_finite) raise_flag(&run.coarse_broken);
         if (plan.partials > 1) return;
-        for (index_t j = 0; j < task.groups; ++j)
-            for (index_t q = first_panel; q < last_panel; ++q)
-                write_weights(run, task.group + j, taps, first_channel, last_channel - first_channel, q,
-                              sums + j * sums_group + (q - first_panel) * sums_panel);
+        for (index_t q = first_panel; q < last_panel; ++q)
+            write_weights(run, task.group, taps, first_channel, last_channel - first_channel, q,
+                          sums + (q - first_panel) * sums_panel);
     }
 };
 
@@ -293,14 +279,11 @@ static int run_weight(const cg_problem& p, int threads, bool in_pairs) {
     WeightRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight),
                   p.window[0] * p.window[1] * p.window[2], index_t(plan.panel_vectors) * LANES,
                   fine_is_tile(p, plan), in_pairs, false, false, bias};
-    // What lies near need not be asked for; nor cache lines that tasks share, which the first of them brings.
-    const auto shares_lines = [&](const cg_tensor& t, index_t channels) {
-        return channels_touch(t) && plan.groups_per_task < p.groups && plan.groups_per_task * channels < 16;
-    };
+    // What lies near need not be asked for; nor cache lines that groups share, which the first of them brings.
     run.asks_for_fine = !run.fine_in_place && is_far(p.fine_operand, p.batch * p.groups * p.fine_channels, p.fine) &&
-                        !shares_lines(p.fine_operand, p.fine_channels);
+                     (p.groups == 1 || !channels_touch(p.fine_operand));
     run.asks_for_coarse = is_far(p.coarse_operand, p.batch * p.groups * p.coarse_channels, p.coarse) &&
-                          !shares_lines(p.coarse_operand, p.coarse_channels);
+                       (p.groups == 1 || !channels_touch(p.coarse_operand));
     for (int rows = 1; rows <= MOST_PANEL_ROWS; ++rows) {
         run.kernel[ALL_PIXELS][rows] = weight_kernel_for<ALL_PIXELS>(rows, plan.panel_vectors);
         run.kernel[LISTED_PIXELS][rows] = weight_kernel_for<LISTED_PIXELS>(rows, plan.panel_vectors);
@@ -313,7 +296,6 @@ static int run_weight(const cg_problem& p, int threads, bool in_pairs) {
         run.partial_sums = (float*)(run.bias_sums + plan.bias_sums);
         for (index_t i = 0; i < plan.bias_sums; ++i) run.bias_sums[i] = 0;
     }
-    const index_t group_parts = ceil_div(p.groups, plan.groups_per_task);
     auto body = [&](index_t task, char* scratch) {
         const index_t panel_part = task % plan.panel_split;
         task /= plan.panel_split;
@@ -321,11 +303,9 @@ static int run_weight(const cg_problem& p, int threads, bool in_pairs) {
         task /= plan.channel_split;
         const index_t number = task % plan.group_count;
         task /= plan.group_count;
-        const index_t group = task % group_parts * plan.groups_per_task;
-        weight_task(run, WeightTask{task / group_parts, group, least(plan.groups_per_task, p.groups - group), number,
-                                    channel_part, panel_part}, scratch);
+        weight_task(run, WeightTask{task / p.groups, task % p.groups, number, channel_part, panel_part}, scratch);
     };
-    const index_t tasks = plan.partials * group_parts * plan.group_count * plan.channel_split * plan.panel_split;
+    const index_t tasks = plan.partials * p.groups * plan.group_count * plan.channel_split * plan.panel_split;
     int status = in_parallel(threads, tasks, plan.task_bytes, body);
     if (status == CG_OK && plan.partials > 1) {
         const index_t parts = least(p.fine_channels, 4);
@@ -335,12 +315,7 @@ static int run_weight(const cg_problem& p, int threads, bool in_pairs) {
         status = in_parallel(threads, p.groups * plan.panels * parts, 0, add);
     }
     if (status != CG_OK) return status;
-    const index_t channels = p.groups * p.coarse_channels;
-    for (index_t c = 0; c < channels && plan.bias_sums > 0; ++c) {
-        double total = run.bias_sums[c];
-        for (index_t s = 1; s < plan.partials; ++s) total += run.bias_sums[s * channels + c];
-        bias.store(c, total);
-    }
+    if (plan.bias_sums > 0) store_bias(bias, run.bias_sums, plan.partials);
     if (is_raised(&run.coarse_broken) && is_raised(&run.padding_met)) return STATUS_REDO_PLAIN;
     // The cell after the last of a line is multiplied with nothing: that must not be inf times zero.
     const bool exact = !is_raised(&run.fine_broken) && pairs_are_exact(run.smallest_fine, run.smallest_coarse);

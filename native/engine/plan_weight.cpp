@@ -1,4 +1,4 @@
-// The weight contraction: panels of coarse channels over tiles of fine ones, or columns of few pixels.
+// The weight contraction: panels of coarse channels over tiles of fine ones, few of them, or columns of few pixels.
 #include "plan_parts.h"
 
 namespace cg {
@@ -24,21 +24,12 @@ bool worth_listing(const cg_problem& p, const AxisTaps taps[3]) {
     return met < 0.97 * filled;
 }
 
-// Groups of few channels: as many as fill a cache line. Fewer where threads would wait or a tile would not fit.
-index_t groups_per_task(const cg_problem& p, const WeightPlan& plan, index_t panel, index_t wanted,
-                        index_t tile_limit) {
-    if (!channels_touch(p.fine_operand) && !channels_touch(p.coarse_operand)) return 1;
-    if (plan.channel_split > 1 || plan.panels > 1 || plan.tile_channels < p.fine_channels || plan.channels_inside)
-        return 1;
-    const index_t sums = p.fine_channels * plan.most_taps * panel;
-    index_t groups = clamp(16 / most(p.fine_channels, p.coarse_channels), 1, p.groups);
-    const auto too_many = [&](index_t many) {
-        return plan.partials * (p.groups / many) * plan.group_count < wanted ||
-               many * p.fine_channels * plan.tile_channel > tile_limit ||
-               (plan.partials == 1 && many * sums > ACCUMULATOR_FLOATS / 2);
-    };
-    while (groups > 1 && too_many(groups)) groups /= 2;
-    return groups;
+// Coarse lines are at hand when they have been copied: no need to read them once more for the bias. Channels last, the
+// copy is summed itself; it must not have been shortened. `biases`: of all runs of pixels.
+bool sums_bias_beside(const cg_problem& p, index_t biases) {
+    const cg_tensor& coarse = p.coarse_operand;
+    return p.bias.data != nullptr && p.bias_source == 0 && biases <= 32768 &&
+           (coarse.stride[4] == 1 || (coarse.stride[1] == 1 && coarse.cast == coarse.dtype));
 }
 
 }  // namespace
@@ -119,30 +110,85 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     }
     plan->channel_split = ceil_div(f, plan->channels_per_task);
     plan->panel_split = ceil_div(plan->panels, plan->panels_per_task);
-    plan->groups_per_task = groups_per_task(p, *plan, panel, wanted, tile_limit);
     // Several tiles are filled again for every block of panels: a large one then. Panels wait in L3 for their turn.
     const index_t packed = plan->tile_channels < plan->channels_per_task ? 256 << 10 : 64 << 10;
     plan->panel_block = clamp(packed / most(1, plan->block_pixels * panel), 1, plan->panels_per_task);
-    plan->tile_floats = most(plan->groups_per_task * plan->tile_channels * plan->tile_channel + 64,
+    plan->tile_floats = most(plan->tile_channels * plan->tile_channel + 64,
                              plan->tile_cell * (plan->tile_channel + 1));
-    plan->task_bytes = floats(plan->tile_floats) +
-                       floats(plan->groups_per_task * plan->panel_block * panel * plan->block_pixels) +
+    plan->task_bytes = floats(plan->tile_floats) + floats(plan->panel_block * panel * plan->block_pixels) +
                        floats(2 * plan->block_pixels * (plan->by_tap ? plan->most_taps : 1)) +
                        floats(plan->block_pixels * (plan->by_tap ? plan->most_taps : 1)) + floats(plan->most_taps) +
                        floats(plan->tile_channels * plan->most_taps) +
-                       (plan->partials > 1 ? 0 : floats(plan->groups_per_task * plan->channels_per_task *
-                                                        plan->most_taps * plan->panels_per_task * panel)) +
+                       (plan->partials > 1 ? 0 : floats(plan->channels_per_task * plan->most_taps *
+                                                        plan->panels_per_task * panel)) +
                        floats(plan->most_taps * 2 + 64);
     plan->shared_bytes = plan->partials > 1
         ? floats(plan->partials * p.groups * plan->panels * panel * f * taps) : 0;
-    // Coarse lines are at hand when they have been packed: no need to read them once more for the bias. Channels last,
-    // what was packed is summed itself; it must not have been shortened.
     const index_t biases = plan->partials * p.groups * c;
-    const cg_tensor& coarse = p.coarse_operand;
-    const bool beside = p.bias.data != nullptr && p.bias_source == 0 && biases <= 32768 &&
-                        (coarse.stride[4] == 1 || (coarse.stride[1] == 1 && coarse.cast == coarse.dtype));
-    plan->bias_sums = beside ? biases : 0;
-    plan->shared_bytes += beside ? floats(2 * biases) : 0;
+    plan->bias_sums = sums_bias_beside(p, biases) ? biases : 0;
+    plan->shared_bytes += plan->bias_sums > 0 ? floats(2 * biases) : 0;
+}
+
+// Whether the sums of all lanes fit, and the tile of a channel.
+bool few_fit(const cg_problem& p) {
+    double sums = double(p.coarse_channels) * double(p.fine_channels) * double(p.groups) * 8, tile = 1;
+    if (p.coarse_channels > MOST_FEW_CHANNELS || sums == 0 || p.batch == 0) return false;
+    for (int a = 0; a < 3; ++a) {
+        if (p.fine[a] == 0 || p.coarse[a] == 0 || p.window[a] == 0) return false;
+        sums *= double(p.window[a]);
+        // Cells between the first and the last tap, and those of a block of one pixel: of every residue.
+        tile *= double(p.window[a] - 1) * double(p.dilation[a]) + double(p.stride[a]);
+    }
+    if (sums > double(SHARED_FLOATS / 2) || tile > double(TILE_FLOATS)) return false;
+    FewPlan plan;
+    plan_few(p, 1, &plan);
+    return plan.tile_floats <= TILE_FLOATS;
+}
+
+// Lanes beyond the end of a line are lost; so are those of a panel beyond its channels. And every thread needs a share.
+bool few_beat_panels(const cg_problem& p) {
+    FewPlan plan;
+    plan_few(p, 1, &plan);
+    const index_t cells = p.coarse[2], channels = p.coarse_channels;
+    return cells >= channels && 10 * 8 * cells >= 7 * channels * round_up(cells, 8) && plan.partials * p.groups >= 8;
+}
+
+void plan_few(const cg_problem& p, int threads, FewPlan* plan) {
+    ClassSet set;
+    set.count = 1;
+    plan->count = 1;
+    Spread spread[3];
+    for (int a = 0; a < 3; ++a) {
+        plan->taps[a] = coarse_taps(p, a);
+        set.per[a] = 1;
+        set.axis[a][0] = AxisClass{plan->taps[a], 0, p.coarse[a]};
+        spread[a] = axis_spread(set, a, 1, p.stride[a]);
+        plan->span[a] = spread[a].span;
+        plan->slots[a] = spread[a].slots;
+        plan->count *= p.window[a];
+    }
+    const index_t c = p.coarse_channels, f = p.fine_channels;
+    const index_t extent[4] = {p.batch, p.coarse[0], p.coarse[1], p.coarse[2]};
+    plan->blocks = make_blocks(extent, 800, 16);
+    const Blocks& b = plan->blocks;
+    plan->block_steps = b.per[0] * b.per[1] * b.per[2] * ceil_div(b.per[3], 8);
+    plan->coarse_plane = 8 * plan->block_steps;
+    const index_t sums = p.groups * c * f * plan->count * 8;
+    plan->partials = least(least(16, SHARED_FLOATS / sums), most(1, b.total / 2));
+    const index_t tile_channel = tile_floats(b, spread), tile_limit = 40000;
+    plan->tile_channels = even_part(f, clamp(tile_limit / tile_channel, 1, f), 1);
+    // Channels side by side: groups that share a cache line, unless threads would wait for each other.
+    const bool lines_shared = channels_touch(p.fine_operand) || channels_touch(p.coarse_operand);
+    index_t groups = lines_shared && plan->tile_channels == f ? clamp(16 / most(f, c), 1, p.groups) : 1;
+    while (groups > 1 && (plan->partials * (p.groups / groups) < 2 * threads || groups * f * tile_channel > tile_limit))
+        groups /= 2;
+    plan->groups_per_task = groups;
+    plan->tile_floats = groups * plan->tile_channels * tile_channel + 8;
+    plan->task_bytes = floats(plan->tile_floats) + floats(groups * c * plan->coarse_plane) +
+                       floats(2 * plan->block_steps) + floats(plan->tile_channels * plan->count);
+    const index_t biases = plan->partials * p.groups * c;
+    plan->bias_sums = sums_bias_beside(p, biases) ? biases : 0;
+    plan->shared_bytes = floats(plan->partials * sums) + floats(2 * plan->bias_sums);
 }
 
 bool columns_fit(const cg_problem& p) {
