@@ -162,7 +162,12 @@ def test_buffers_that_share_memory_are_refused():
         assert same(given, before) and not memory.any()
     # Side by side in one piece of memory is no sharing.
     beside = [np.ndarray(a.shape, a.dtype, memory, 4 * at) for a, at in ((x, 0), (w, x.size))]
-    assert same(made.run(g, x, w, out=[*beside, None]), long_way(made, (g, x, w)))
+    bias = np.zeros(4, np.float32)
+    assert same(made.run(g, x, w, out=[*beside, bias]), long_way(made, (g, x, w)))
+    # The same places again, and now the first buffer reaches into the second.
+    wider = np.ndarray(x.shape, x.dtype, memory, strides=tuple(2 * s for s in x.strides))
+    with pytest.raises(ConvGradError, match="shares memory"):
+        made.run(g, x, w, out=[wider, beside[1], bias])
 
 
 @pytest.mark.parametrize("wrong", [

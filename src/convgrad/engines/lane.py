@@ -48,7 +48,8 @@ class Lane:
     """Everything a call needs that the plan already knows."""
 
     __slots__ = (
-        "_alignment", "_cg_run", "_contiguous", "_dtypes", "_forms", "_results", "_shapes", "_transposed", "plan",
+        "_alignment", "_apart", "_cg_run", "_contiguous", "_dtypes", "_forms", "_results", "_shapes", "_transposed",
+        "plan",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, operands: tuple[TensorSpec, TensorSpec, TensorSpec]) -> None:
@@ -75,6 +76,7 @@ class Lane:
             ends[place] = prod(shape) * dtype.itemsize
         self._contiguous: Form = (packer.pack, between, tuple((0, end) for end in (*sizes, *ends)))
         self._forms: dict[tuple[Any, ...], Form | None] = {}
+        self._apart: tuple[Any, ...] = ()  # addresses and reach of the last arrays that were seen to share no byte
 
     def run(self, grad_output: object, input: object, weight: object, out: object) -> list[AnyArray | None] | None:
         """grad_input, grad_weight, grad_bias; None when these tensors need the long way."""
@@ -120,8 +122,12 @@ class Lane:
         if form is None:
             return None
         pack, between, spans = form
-        if out is not None and _touch((g, x, w), at, spans):
-            return None
+        if out is not None:
+            places = g, x, w, dx, dw, db, spans
+            if places != self._apart:
+                if _touch((g, x, w), at, spans):
+                    return None
+                self._apart = places
         fine, coarse, to_fine, to_coarse = (g, x, 0, dx) if self._transposed else (x, g, dx, 0)
         a, b, c, d, e, f, h, tail = between
         status = self._cg_run(pack(a, fine, b, coarse, c, w, d, to_fine, e, to_coarse, f, dw, h, db, tail))
