@@ -145,12 +145,13 @@ bool few_fit(const cg_problem& p) {
     return plan.tile_floats <= TILE_FLOATS;
 }
 
-// Lanes beyond the end of a line are lost; so are those of a panel beyond its channels. And every thread needs a share.
+// Lanes beyond the end of a line are lost; so are those of a panel beyond its channels. Short lines are mostly copying, and
+// every thread needs a share.
 bool few_beat_panels(const cg_problem& p) {
     FewPlan plan;
     plan_few(p, 1, &plan);
     const index_t cells = p.coarse[2], channels = p.coarse_channels;
-    return cells >= channels && 10 * 8 * cells >= 7 * channels * round_up(cells, 8) && plan.partials * p.groups >= 8;
+    return cells >= 5 && 10 * 8 * cells >= 7 * channels * round_up(cells, 8) && plan.partials * p.groups >= 4;
 }
 
 void plan_few(const cg_problem& p, int threads, FewPlan* plan) {
@@ -169,12 +170,15 @@ void plan_few(const cg_problem& p, int threads, FewPlan* plan) {
     }
     const index_t c = p.coarse_channels, f = p.fine_channels;
     const index_t extent[4] = {p.batch, p.coarse[0], p.coarse[1], p.coarse[2]};
-    plan->blocks = make_blocks(extent, 800, 16);
+    // Few pixels of few groups in smaller blocks, so that there are tasks for several threads.
+    const double pixels = double(p.batch) * double(p.coarse[0]) * double(p.coarse[1]) * double(p.coarse[2]);
+    const double shares = pixels * double(p.groups) / 8;
+    plan->blocks = make_blocks(extent, shares < 800 ? most(192, index_t(shares)) : 800, 16);
     const Blocks& b = plan->blocks;
     plan->block_steps = b.per[0] * b.per[1] * b.per[2] * ceil_div(b.per[3], 8);
     plan->coarse_plane = 8 * plan->block_steps;
     const index_t sums = p.groups * c * f * plan->count * 8;
-    plan->partials = least(least(16, SHARED_FLOATS / sums), most(1, b.total / 2));
+    plan->partials = least(least(16, SHARED_FLOATS / sums), most(least(b.total, ceil_div(8, p.groups)), b.total / 2));
     const index_t tile_channel = tile_floats(b, spread), tile_limit = 40000;
     plan->tile_channels = even_part(f, clamp(tile_limit / tile_channel, 1, f), 1);
     // Channels side by side: groups that share a cache line, unless threads would wait for each other.
