@@ -26,6 +26,7 @@ LINES = (
     "conv n8 c24>40 i21x24 k3x2 s2x1 p1 d1 g8 fp32",  # ... with odd channels and residues
     "conv n6 c22>22 i24x24 k3x3 s1 p1 d1 g11 fp32",  # ... of which a last task has fewer
     "conv n3 c10>7 i19x24 k3x3 s1 p1 d1 g1 fp32",  # few output channels, lines of whole vectors
+    "conv n2 c20>22 i12x29 k3x3 s1 p1 d1 g2 fp32",  # ... in three parts
     "conv n2 c3>5 i2x1701 k2x3 s1 p1 d1 g1 fp32",  # ... and lines longer than a block
     "conv n1 c4>4 i5x6x7 k2x3x2 s2x1x3 p1 d1x2x1 g2 fp32",  # three axes, all different
     "conv n9 c18>20 i4x3 k3x3 s1 p1 d1 g1 fp32",  # small planes: images side by side, weights read in place

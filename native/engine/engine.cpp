@@ -246,7 +246,7 @@ const PathRow path_table[PATHS] = {
     {"gemm columns", "weight gradients summed over at most 256 pixels: the cells under every tap in rows", few_pixels,
      several_channels},
     {"few channels",
-     "weight gradients of up to eight output channels per group (transposed: input channels): vectors along the pixels",
+     "weight gradients of up to twelve output channels per group (transposed: input channels): vectors along the pixels",
      few_channels, enough_pixels},
     {"gemm images",
      "data gradients of small planes, or of rows that fill whole vectors: images side by side, taps on padding left out",

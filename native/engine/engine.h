@@ -26,6 +26,7 @@ enum LoadKind { LOAD_F32, LOAD_F16, LOAD_BF16, LOAD_HF32_11, LOAD_HF32_10, LOAD_
                 LOAD_BYTE, LOAD_F64, LOAD_ANY, LOAD_KINDS };
 enum StoreKind { STORE_F32, STORE_F16, STORE_BF16, STORE_BYTE, STORE_F64, STORE_ANY, STORE_KINDS };
 int load_kind(const cg_tensor& tensor);
+bool fits_bfloat(const cg_tensor& tensor);  // whether bfloat16 has every number of an operand's format
 int store_kind(const cg_tensor& tensor);
 
 // ---- threads ---------------------------------------------------------------------------------------------------
@@ -189,8 +190,8 @@ struct ColumnPlan {
 bool columns_fit(const cg_problem& p);
 void plan_columns(const cg_problem& p, ColumnPlan* plan);
 
-// The weight contraction of up to eight coarse channels per group, see kernels_few.h.
-enum { MOST_FEW_CHANNELS = 8 };
+// The weight contraction of up to twelve coarse channels per group, see kernels_few.h.
+enum { MOST_FEW_CHANNELS = 12 };
 struct FewPlan {
     AxisTaps taps[3];
     index_t count;                               // of the taps

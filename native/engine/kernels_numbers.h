@@ -34,12 +34,6 @@ static INLINE bool pairs_are_exact(int exponent, int other) {  // biased by 127 
     return exponent > 0 && other > 0 && exponent + other - 2 * 127 - 14 >= -126;
 }
 
-// Whether bfloat16 has every number of an operand's format: eight bits never have more.
-static INLINE bool fits_bfloat(const cg_tensor& t) {
-    const int kind = load_kind(t);
-    return kind == LOAD_BF16 || kind == LOAD_F32_AS_BF16 || kind == LOAD_BYTE;
-}
-
 static INLINE vf pair_of(vf first, vf second) { return (vf)((uf)first | (uf)second >> 16); }
 
 // to[i] = the pair (first[i], second[i]); `to` may be `first`. Without `second` it is (first[i], 0).

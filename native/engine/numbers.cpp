@@ -171,6 +171,12 @@ int load_kind(const cg_tensor& t) {
     }
 }
 
+// Eight bits never have more.
+bool fits_bfloat(const cg_tensor& t) {
+    const int kind = load_kind(t);
+    return kind == LOAD_BF16 || kind == LOAD_F32_AS_BF16 || kind == LOAD_BYTE;
+}
+
 int store_kind(const cg_tensor& t) {
     if (t.cast != t.dtype && t.cast != CG_FLOAT32 && t.cast != CG_FLOAT64) return STORE_ANY;
     switch (t.dtype) {

@@ -146,12 +146,13 @@ bool few_fit(const cg_problem& p) {
 }
 
 // Lanes beyond the end of a line are lost; so are those of a panel beyond its channels. Short lines are mostly copying, and
-// every thread needs a share.
+// every thread needs a share. Panels of 16 go in pairs of bfloat16 where a processor has them.
 bool few_beat_panels(const cg_problem& p) {
     FewPlan plan;
     plan_few(p, 1, &plan);
-    const index_t cells = p.coarse[2], channels = p.coarse_channels;
-    return cells >= 5 && 10 * 8 * cells >= 7 * channels * round_up(cells, 8) && plan.partials * p.groups >= 4;
+    const index_t cells = p.coarse[2], channels = p.coarse_channels, lanes = round_up(channels, 8);
+    if (channels > 8 && fits_bfloat(p.fine_operand) && fits_bfloat(p.coarse_operand)) return false;
+    return cells >= 5 && 10 * lanes * cells >= 7 * channels * round_up(cells, 8) && plan.partials * p.groups >= 4;
 }
 
 void plan_few(const cg_problem& p, int threads, FewPlan* plan) {
