@@ -198,14 +198,9 @@ struct FewWork {
     }
 
     double plane_sum(const float* values) const {
-        d4 low = d4{}, high = d4{};
-        for (index_t i = 0; i < coarse_plane; i += 8) {
-            const v8 v = load8(values + i);
-            low += __builtin_convertvector(__builtin_shufflevector(v, v, 0, 1, 2, 3), d4);
-            high += __builtin_convertvector(__builtin_shufflevector(v, v, 4, 5, 6, 7), d4);
-        }
-        low += high;
-        return (low[0] + low[2]) + (low[1] + low[3]);
+        DoubleSum sum;
+        for (index_t i = 0; i < coarse_plane; i += 8) sum.add(load8(values + i));
+        return sum.total();
     }
 
     // The cells of fine channels [f, f + channels) of every group, and where the rows of the result find theirs. All of
@@ -241,8 +236,8 @@ struct FewWork {
             for (index_t i = 0; i < parts; ++i) {
                 const index_t first = p.coarse_channels * i / parts, last = p.coarse_channels * (i + 1) / parts;
                 for (index_t r = 0; r < rows; r += at_once) {
-                    fine_to_come.go_on<READS_NEAR>(fine_pace);
-                    coarse_to_come.go_on<READS_NEAR>(coarse_pace);
+                    fine_to_come.go_on<READS>(fine_pace);
+                    coarse_to_come.go_on<READS>(coarse_pace);
                     run.kernel[last - first][least(at_once, rows - r)](
                         steps, pixel, cells, row + r, values + first * coarse_plane, coarse_plane,
                         sums + r * row_floats + first * 8, row_floats);

@@ -224,16 +224,13 @@ template <int KIND> static double line_sum(const Source& s, index_t at, index_t 
     double total = 0;
     index_t i = 0;
     if (step == 1 && count >= 8) {
-        d4 low = d4{}, high = d4{};
-        for (; i + 8 <= count; i += 8) {
-            const v8 v = from.eight(at + i);
-            typedef float f4 __attribute__((vector_size(16)));
-            const f4 a = __builtin_shufflevector(v, v, 0, 1, 2, 3), b = __builtin_shufflevector(v, v, 4, 5, 6, 7);
-            low += __builtin_convertvector(a, d4);
-            high += __builtin_convertvector(b, d4);
+        DoubleSum even, odd;
+        for (; i + 16 <= count; i += 16) {
+            even.add(from.eight(at + i));
+            odd.add(from.eight(at + i + 8));
         }
-        low += high;
-        total = (low[0] + low[2]) + (low[1] + low[3]);
+        for (; i + 8 <= count; i += 8) even.add(from.eight(at + i));
+        total = even.total() + odd.total();
     }
     for (; i < count; ++i) total += from.one(at + i * step);
     return total;

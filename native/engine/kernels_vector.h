@@ -130,6 +130,24 @@ static INLINE float sum8(v8 v) {
     return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7]));
 }
 
+// Sums of eight numbers at a time in double precision. (GCC converts four floats in two steps and puts them together.)
+struct DoubleSum {
+    d4 low = d4{}, high = d4{};
+    INLINE void add(v8 v) {
+#if defined(__AVX__)
+        low += (d4)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)v));
+        high += (d4)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)v, 1));
+#else
+        low += __builtin_convertvector(__builtin_shufflevector(v, v, 0, 1, 2, 3), d4);
+        high += __builtin_convertvector(__builtin_shufflevector(v, v, 4, 5, 6, 7), d4);
+#endif
+    }
+    INLINE double total() const {
+        const d4 sum = low + high;
+        return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+    }
+};
+
 // Rows become columns.
 static INLINE void transpose8(v8 r[8]) {
     v8 a[8], b[8];
