@@ -20,6 +20,7 @@ LARGER = (
     "conv n4 c40>40 i33x33 k3x3 s1 p1 d1 g40 fp32",
     "conv n1 c6>6 i40x40 k31x31 s1 p15 d1 g6 fp32",
     "tconv n2 c24>20 i16x16 k4x4 s2 p1 d1 g1 fp32",
+    "conv n4 c64>64 i33x33 k3x3 s1 p1 d1 g16 fp32",  # groups copied together: fewer for more threads
     "conv n1 c16>16 i8x20x20 k3x3x3 s1 p1 d1 g2 fp32",
     "conv n2 c256>300 i7x7 k3x3 s1 p1 d1 g1 fp32",
 )

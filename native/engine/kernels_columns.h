@@ -114,9 +114,7 @@ static void multiply_row_panel(ColumnRun& run, index_t group, index_t first, ind
             continue;
         }
         for (index_t j = 0; j < length; ++j) {
-            const index_t tap = (i + j) % plan.taps, f = (i + j) / plan.taps;
-            const index_t x = tap % p.window[2], y = tap / p.window[2] % p.window[1], z = tap / (p.window[2] * p.window[1]);
-            const index_t to = at + f * st[1] + z * st[2] + y * st[3] + x * st[4];
+            const index_t to = at + (i + j) / plan.taps * st[1] + tap_place(p, (i + j) % plan.taps);
             for (index_t r = 0; r < height; ++r)
                 run.target.rows(run.target, to + r * st[0], 1, 0, 1, 1, line + r * COLUMN_LINE + j, 0);
         }

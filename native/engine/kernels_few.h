@@ -79,6 +79,7 @@ struct FewRun {
     index_t group_sums() const { return p.fine_channels * plan.count * p.coarse_channels * 8; }
 };
 
+// Whether the coarse operand can be read where it lies, eight pixels at a time.
 static bool lines_are_vectors(const cg_problem& p, const FewPlan& plan) {
     const index_t* st = p.coarse_operand.stride;
     double reach = double(plan.blocks.per[0]) * double(magnitude(st[0]));
@@ -269,11 +270,8 @@ static void write_few(FewRun& run, index_t group, index_t f) {
             run.target.rows(run.target, at + begin, channels, st[0], length, 1, line, LINE);
             continue;
         }
-        for (index_t i = 0; i < length; ++i) {
-            const index_t tap = begin + i, x = tap % p.window[2], y = tap / p.window[2] % p.window[1],
-                          z = tap / (p.window[2] * p.window[1]);
-            run.target.rows(run.target, at + z * st[2] + y * st[3] + x * st[4], channels, st[0], 1, 1, line + i, LINE);
-        }
+        for (index_t i = 0; i < length; ++i)
+            run.target.rows(run.target, at + tap_place(p, begin + i), channels, st[0], 1, 1, line + i, LINE);
     }
     if (!finite) raise_flag(&run.broken);
 }

@@ -186,6 +186,12 @@ static bool dense_window(const cg_problem& p) {
     return true;
 }
 
+// Where a tap of the window is in the weight tensor, from the first one.
+static index_t tap_place(const cg_problem& p, index_t tap) {
+    const index_t *st = p.to_weight.stride, x = tap % p.window[2], y = tap / p.window[2] % p.window[1];
+    return tap / (p.window[2] * p.window[1]) * st[2] + y * st[3] + x * st[4];
+}
+
 // Rows (f, tap) x one panel of coarse channels, written to the weight tensor.
 static void write_weights(const WeightRun& run, index_t group, const AxisTaps taps[3], index_t fine,
                           index_t channels, index_t panel_number, const float* sums) {
