@@ -72,10 +72,10 @@ static INLINE bool ties_equals(const cg_problem& p, int axis) {
     return p.window[axis] == 1 && p.stride[axis] == 1 && p.pad[axis] == 0 && p.fine[axis] == p.coarse[axis];
 }
 
-// The problem with the lines of a plane made one where that changes nothing but the number of steps: equals tied to
+// Makes the lines of a plane one where that changes nothing but the number of steps: equals tied to
 // equals along both axes, and the two tensors go on from the end of a line to the next. A 1x1 window is then one line.
-static cg_problem with_long_lines(const cg_problem& given, const cg_tensor& first, const cg_tensor& second) {
-    cg_problem p = given;
+static void lengthen_lines(cg_problem* problem, const cg_tensor& first, const cg_tensor& second) {
+    cg_problem& p = *problem;
     for (int axis = 1; axis >= 0 && ties_equals(p, 2) && ties_equals(p, axis); --axis) {
         if (p.fine[axis] == 1) continue;
         const index_t length = p.fine[2];
@@ -84,23 +84,51 @@ static cg_problem with_long_lines(const cg_problem& given, const cg_tensor& firs
         p.fine[2] = p.coarse[2] = length * p.fine[axis];
         p.fine[axis] = p.coarse[axis] = 1;
     }
-    return p;
 }
-static cg_problem with_long_lines(const cg_problem& p, bool to_fine) {
-    return with_long_lines(p, to_fine ? p.coarse_operand : p.fine_operand, to_fine ? p.to_fine : p.to_coarse);
+static void lengthen_lines(cg_problem* p, bool to_fine) {
+    lengthen_lines(p, to_fine ? p->coarse_operand : p->fine_operand, to_fine ? p->to_fine : p->to_coarse);
 }
+
+// A small operand that would be converted line by line, each time a line is needed, is converted once and whole.
+enum { SMALL_OPERAND = 1024 };
+struct SmallCopy {
+    alignas(32) float values[SMALL_OPERAND];
+
+    INLINE void stand_in(cg_tensor* t, index_t images, index_t channels, const index_t extent[3]) {
+        const index_t* st = t->stride;
+        const index_t plane = extent[0] * extent[1] * extent[2];
+        const bool joined = (extent[1] == 1 || st[3] == extent[2] * st[4]) &&
+                            (extent[0] == 1 || st[2] == extent[1] * extent[2] * st[4]);
+        if (images * channels * plane > SMALL_OPERAND || !joined) return;
+        if (st[4] == 1 && load_kind(*t) == LOAD_F32) return;
+        const Source s = make_source(*t);
+        float* to = values;
+        for (index_t n = 0; n < images; ++n, to += channels * plane)
+            if (st[1] == 1 && channels >= 4) s.transposed(s, n * st[0], plane, st[4], channels, to, plane);
+            else s.rows(s, n * st[0], channels, st[1], plane, st[4], to, plane);
+        *t = cg_tensor{values, CG_FLOAT32, CG_FLOAT32,
+                       {channels * plane, plane, extent[1] * extent[2], extent[2], 1}};
+    }
+};
 
 enum { PLAIN_ROWS = 8, PLAIN_COLUMNS = 2048 };  // output channels and columns a task sums at a time
 
 static size_t plain_gather_bytes(const cg_problem& given, bool to_fine, size_t element) {
-    const cg_problem p = with_long_lines(given, to_fine);
+    cg_problem p = given;
+    lengthen_lines(&p, to_fine);
     const index_t columns = least(to_fine ? p.fine[2] : p.coarse[2], PLAIN_COLUMNS);
     return size_t((PLAIN_ROWS + 1) * columns + 64) * element;
 }
 
 // One task: PLAIN_ROWS output channels of one output line.
 template <class T> static int plain_gather(const cg_problem& given, bool to_fine, int threads) {
-    const cg_problem p = with_long_lines(given, to_fine);
+    cg_problem p = given;
+    SmallCopy copy;
+    if (sizeof(T) == sizeof(float)) {
+        if (to_fine) copy.stand_in(&p.coarse_operand, p.batch, p.groups * p.coarse_channels, p.coarse);
+        else copy.stand_in(&p.fine_operand, p.batch, p.groups * p.fine_channels, p.fine);
+    }
+    lengthen_lines(&p, to_fine);
     const Gather g = make_gather(p, to_fine);
     const Source source = make_source(*g.source), weight = make_source(*g.weight);
     const Target target = make_target(*g.target);
@@ -163,12 +191,28 @@ template <class T> static int plain_gather(const cg_problem& given, bool to_fine
     return in_parallel(threads, tasks, plain_gather_bytes(p, to_fine, sizeof(T)), body);
 }
 
-// One task: the taps of one window line for one (coarse, fine) channel pair. Sums over pixels in float64.
+template <class T> static INLINE double dot(const T* x, const T* y, index_t count) {
+    double part[4] = {0, 0, 0, 0};
+    index_t i = 0;
+    for (; i + 4 <= count; i += 4)
+        UNROLL for (int j = 0; j < 4; ++j) part[j] = fma1(double(x[i + j]), double(y[i + j]), part[j]);
+    for (; i < count; ++i) part[0] = fma1(double(x[i]), double(y[i]), part[0]);
+    return (part[0] + part[2]) + (part[1] + part[3]);
+}
+
+// One task: the taps of one window line for one coarse and up to PLAIN_ROWS fine channels. Sums over pixels in float64.
 template <class T> static int plain_weight(const cg_problem& given, int threads) {
-    const cg_problem p = with_long_lines(given, given.fine_operand, given.coarse_operand);
+    cg_problem p = given;
+    SmallCopy fine_copy, coarse_copy;
+    if (sizeof(T) == sizeof(float)) {
+        fine_copy.stand_in(&p.fine_operand, p.batch, p.groups * p.fine_channels, p.fine);
+        coarse_copy.stand_in(&p.coarse_operand, p.batch, p.groups * p.coarse_channels, p.coarse);
+    }
+    lengthen_lines(&p, p.fine_operand, p.coarse_operand);
     const Source fine = make_source(p.fine_operand), coarse = make_source(p.coarse_operand);
     const Target target = make_target(p.to_weight);
     const index_t *fs = p.fine_operand.stride, *cs = p.coarse_operand.stride, *ws = p.to_weight.stride;
+    const index_t fine_parts = ceil_div(p.fine_channels, PLAIN_ROWS);
     auto body = [&](index_t task, char* scratch) {
         T* const fine_line = (T*)scratch;
         T* const coarse_line = fine_line + PLAIN_COLUMNS;
@@ -176,14 +220,15 @@ template <class T> static int plain_weight(const cg_problem& given, int threads)
         task /= p.window[1];
         const index_t kz = task % p.window[0];
         task /= p.window[0];
-        const index_t f = task % p.fine_channels, c = task / p.fine_channels;  // c counts over all groups
-        const index_t group = c / p.coarse_channels;
+        const index_t f0 = task % fine_parts * PLAIN_ROWS, c = task / fine_parts;  // c counts over all groups
+        const index_t rows = least(PLAIN_ROWS, p.fine_channels - f0);
+        const index_t f_at = (c / p.coarse_channels * p.fine_channels + f0) * fs[1];
         const Tied oz = tied_cells(p.coarse[0], p.fine[0], p.stride[0], kz * p.dilation[0] - p.pad[0]);
         const Tied oy = tied_cells(p.coarse[1], p.fine[1], p.stride[1], ky * p.dilation[1] - p.pad[1]);
         for (index_t kx = 0; kx < p.window[2]; ++kx) {
             const index_t shift = kx * p.dilation[2] - p.pad[2];
             const Tied ox = tied_cells(p.coarse[2], p.fine[2], p.stride[2], shift);
-            double sum = 0;
+            double sums[PLAIN_ROWS] = {};
             for (index_t n = 0; n < p.batch; ++n)
                 for (index_t z = oz.begin; z < oz.end; ++z)
                     for (index_t r = oy.begin; r < oy.end; ++r) {
@@ -191,25 +236,22 @@ template <class T> static int plain_weight(const cg_problem& given, int threads)
                         const index_t iy = r * p.stride[1] - p.pad[1] + ky * p.dilation[1];
                         for (index_t begin = ox.begin; begin < ox.end; begin += PLAIN_COLUMNS) {
                             const index_t count = least(PLAIN_COLUMNS, ox.end - begin);
-                            const T* x = line_of(fine, n * fs[0] + (group * p.fine_channels + f) * fs[1] + iz * fs[2] +
-                                                           iy * fs[3] + (begin * p.stride[2] + shift) * fs[4],
-                                                 count, p.stride[2] * fs[4], fine_line);
+                            const index_t x_at = n * fs[0] + f_at + iz * fs[2] + iy * fs[3] +
+                                                 (begin * p.stride[2] + shift) * fs[4];
                             const T* y = line_of(coarse, n * cs[0] + c * cs[1] + z * cs[2] + r * cs[3] + begin * cs[4],
                                                  count, cs[4], coarse_line);
-                            double part[4] = {0, 0, 0, 0};
-                            index_t i = 0;
-                            for (; i + 4 <= count; i += 4)
-                                UNROLL for (int j = 0; j < 4; ++j)
-                                    part[j] = fma1(double(x[i + j]), double(y[i + j]), part[j]);
-                            for (; i < count; ++i) part[0] = fma1(double(x[i]), double(y[i]), part[0]);
-                            sum += (part[0] + part[2]) + (part[1] + part[3]);
+                            for (index_t f = 0; f < rows; ++f)
+                                sums[f] += dot(line_of(fine, x_at + f * fs[1], count, p.stride[2] * fs[4], fine_line),
+                                               y, count);
                         }
                     }
-            const T rounded = T(sum);
-            store_line(target, c * ws[0] + f * ws[1] + kz * ws[2] + ky * ws[3] + kx * ws[4], 1, 1, &rounded);
+            for (index_t f = 0; f < rows; ++f) {
+                const T rounded = T(sums[f]);
+                store_line(target, c * ws[0] + (f0 + f) * ws[1] + kz * ws[2] + ky * ws[3] + kx * ws[4], 1, 1, &rounded);
+            }
         }
     };
-    const index_t tasks = p.groups * p.coarse_channels * p.fine_channels * p.window[0] * p.window[1];
+    const index_t tasks = p.groups * p.coarse_channels * fine_parts * p.window[0] * p.window[1];
     return in_parallel(threads, tasks, 2 * PLAIN_COLUMNS * sizeof(T), body);
 }
 
@@ -232,8 +274,11 @@ template <int KIND> static double line_sum(const Source& s, index_t at, index_t 
         for (; i + 8 <= count; i += 8) even.add(from.eight(at + i));
         total = even.total() + odd.total();
     }
-    for (; i < count; ++i) total += from.one(at + i * step);
-    return total;
+    double apart[4] = {0, 0, 0, 0};  // an addition need not wait for the one before it
+    for (; i + 4 <= count; i += 4)
+        UNROLL for (int j = 0; j < 4; ++j) apart[j] += from.one(at + (i + j) * step);
+    for (; i < count; ++i) apart[0] += from.one(at + i * step);
+    return total + ((apart[0] + apart[2]) + (apart[1] + apart[3]));
 }
 
 static double line_sum_any(const Source& s, index_t at, index_t count, index_t step) {
@@ -261,7 +306,7 @@ static BiasPlan plan_bias(const cg_problem& p) {
     const cg_tensor& t = p.bias_source == 0 ? p.coarse_operand : p.fine_operand;
     b.extent = p.bias_source == 0 ? p.coarse : p.fine;
     b.channels = p.groups * (p.bias_source == 0 ? p.coarse_channels : p.fine_channels);
-    b.across = t.stride[1] == 1 && t.stride[4] != 1 && t.dtype != CG_FLOAT64;
+    b.across = t.stride[1] == 1 && t.stride[4] != 1 && t.dtype != CG_FLOAT64 && b.channels >= 8;
     b.block = b.across ? 64 : 1;  // channels a task sums
     b.blocks = ceil_div(b.channels, b.block);
     b.joined = t.stride[3] == b.extent[2] * t.stride[4] && !b.across;  // a plane is one line
