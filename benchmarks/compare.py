@@ -56,8 +56,9 @@ PAGE_HEAD = """\
 after the other in each round; {threads} thread(s), {clock} clock. Milliseconds are medians of the rounds' best calls.
 Ratios are PyTorch's time by ours, above 1 we are faster: the median of the rounds' ratios, for a
 round is one moment of a machine whose speed changes. "Of sgemm" is our rate by that of PyTorch's own float32 matrix
-product (1024 x 1024) in the same rounds. All results are new arrays; of those above 32 MiB the system zeroes every page
-first, which takes about a sixth of the time of such a call.
+product (1024 x 1024) in the same rounds. All results are new arrays, in memory that results of the call before gave
+back: the C library recycles it up to 32 MiB an array, above that convgrad does for its own; of PyTorch's the system
+zeroes every page first then.
 
 {isas}
 
@@ -73,6 +74,9 @@ first, which takes about a sixth of the time of such a call.
   baseline has no fused multiply-add: its sums differ in the last bits. `CONVGRAD_ISA` forces one of them.
 * Workspace: at most 5 MiB shared by a call and 4 MiB per thread; `plan.workspace_bytes` says how much. It is kept by
   the threads and used again. Peak memory of a call is its tensors plus this.
+* Results over 32 MiB are given back when they die, and their memory is used for the next such result unless the system
+  has taken it by then, as it may at any moment. At most 256 MiB wait so; `CONVGRAD_RESULT_MEMORY_MIB` sets another
+  number, 0 keeps nothing.
 * An inf or NaN reaches exactly what the law ties it to; where a fast path would let it meet a padding zero, the plain
   path computes the contraction again.
 

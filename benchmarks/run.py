@@ -101,7 +101,7 @@ def rivals(task: Task, line: str, asked: argparse.Namespace) -> dict[str, Call]:
 
     def twin(word: str, channels_last: bool = asked.channels_last) -> Call:
         made = next(other.plan for other in tasks(line, [word]) if other.want == task.want)
-        return engine_call(made, operands(made, channels_last), channels_last, fresh=asked.batch == 1)
+        return engine_call(made, operands(made, channels_last), fresh=asked.batch == 1)
 
     found = {}
     if task.dtype == "hf32":

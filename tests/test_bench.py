@@ -162,13 +162,11 @@ def test_contestants_compute_the_same(line, channels_last):
         values = a.values() if isinstance(a, Tensor) else np.asarray(a, np.float64)
         assert np.array_equal(values, b.to(torch.float64).numpy())
     if not isinstance(tensors[0], Tensor):
-        kept = contestants.engine_call(made, tensors, channels_last, fresh=False)
+        kept = contestants.engine_call(made, tensors, fresh=False)
         once, twice = kept(), kept()
         assert all(a is b and np.array_equal(a, c) for a, b, c in zip(once, twice, mine, strict=True))
     if channels_last and not isinstance(tensors[0], Tensor):
-        again = contestants.engine_call(made, tensors, channels_last)()
-        assert all(np.array_equal(a, b) for a, b in zip(mine, again, strict=True))
-        assert line.startswith("tbc") or np.moveaxis(again[0], 1, -1).flags.c_contiguous
+        assert line.startswith("tbc") or np.moveaxis(mine[0], 1, -1).flags.c_contiguous
 
 
 def test_what_pytorch_cannot_be_asked_is_left_out():

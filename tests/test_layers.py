@@ -8,7 +8,7 @@ import convgrad
 ROOT = Path(convgrad.__file__).parent
 LAYERS = (
     {"status", "dtypes", "products", "standards"},
-    {"geometry", "rounding", "layouts", "arrays", "tensor", "metrics"},
+    {"geometry", "rounding", "layouts", "arrays", "result_memory", "tensor", "metrics"},
     {"request", "problem_line", "problem", "rules"},
     {"precision", "planning"},
     {"engines"},

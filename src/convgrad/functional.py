@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.exceptions import TooHardError
 
-from convgrad import dtypes, engines, products, rounding
+from convgrad import dtypes, engines, products, result_memory, rounding
 from convgrad.arrays import AnyArray, as_array
-from convgrad.planning import Plan, Result, make_plan
+from convgrad.planning import Plan, Result, Step, make_plan
 from convgrad.problem import ConvProblem, prove
 from convgrad.request import CONFORMANCES, MATH_NAMES, Operator, PadEntry, Request, TensorSpec, with_output
 from convgrad.rules.check import check
@@ -431,17 +431,20 @@ def _execute(
     results: dict[Result, AnyArray] = {}
     for step in made.steps:
         buffer = given[_RESULTS.index(step.result)]
-        results[step.result] = _fresh(made.problem, step.result, step.stored_as) if buffer is None else buffer.array
+        results[step.result] = _fresh(made.problem, step, (x, w)) if buffer is None else buffer.array
     fine, coarse = (g.array, x.array) if made.problem.transposed else (x.array, g.array)
     engines.run(made, fine, coarse, w.array, results, threads=read_threads(threads))
     return Gradients(*(_wrapped(results.get(result), made, result) for result in _RESULTS))
 
 
-def _fresh(problem: ConvProblem, result: Result, dtype: str) -> AnyArray:
+def _fresh(problem: ConvProblem, step: Step, operands: tuple[Operand, Operand]) -> AnyArray:
+    """An unwritten result; a gradient is channels last in memory where its tensor is."""
+    place = _RESULTS.index(step.result)
     r = problem.request
-    spec = {Result.GRAD_INPUT: r.grad_input, Result.GRAD_WEIGHT: r.grad_weight, Result.GRAD_BIAS: r.grad_bias}[result]
+    spec = (r.grad_input, r.grad_weight, r.grad_bias)[place]
     assert spec is not None
-    return np.empty(spec.shape, rounding.storage(dtypes.find(dtype)))
+    last = step.result is not Result.GRAD_BIAS and result_memory.is_channels_last(operands[place].array)
+    return result_memory.empty(spec.shape, rounding.storage(dtypes.find(step.stored_as)), last)
 
 
 def _wrapped(array: AnyArray | None, made: Plan, result: Result) -> Any:
@@ -504,7 +507,8 @@ def _forward(
             )
         b = rounding.load(dtypes.find(operand.dtype), operand.array)
     if out is None:
-        array = np.empty(spec.shape, rounding.storage(dtypes.find(spec.dtype)))
+        last = result_memory.is_channels_last(x.array)
+        array = result_memory.empty(spec.shape, rounding.storage(dtypes.find(spec.dtype)), last)
     else:
         buffer = _buffer(out, "out")
         array = buffer.array

@@ -41,23 +41,14 @@ def operands(made: ExecutablePlan, channels_last: bool = False) -> list[AnyArray
     return tensors
 
 
-def engine_call(made: ExecutablePlan, tensors: Operands, channels_last: bool = False, fresh: bool = True) -> Call:
-    """The plan run on these tensors, results in fresh arrays as PyTorch's are, in the operands' layout where asked.
+def engine_call(made: ExecutablePlan, tensors: Operands, fresh: bool = True) -> Call:
+    """The plan run on these tensors, results in fresh arrays as PyTorch's are, and in the operands' layout as well.
 
     Not fresh, the same arrays every time: what is timed is the engine without the system that hands out memory.
     """
-    if fresh and not channels_last:
-        return lambda: made.run(*tensors)
-    first = made.run(*tensors)
-    like = (tensors[1], tensors[2], tensors[0])
-
-    def results() -> list[Any]:
-        return [None if g is None else np.empty_like(t if t.shape == g.shape else g)
-                for g, t in zip(first, like, strict=True)]  # fmt: skip
-
     if fresh:
-        return lambda: made.run(*tensors, out=results())
-    kept = results()
+        return lambda: made.run(*tensors)
+    kept = made.run(*tensors)
     return lambda: made.run(*tensors, out=kept)
 
 

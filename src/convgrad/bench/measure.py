@@ -198,7 +198,7 @@ def measure(task: Task, settings: Settings, beside: Mapping[str, Call] | None = 
     request = task.plan.problem.request
     tensors = operands(task.plan, settings.channels_last)
     contestants: dict[str, Call | None] = {
-        "engine": engine_call(task.plan, tensors, settings.channels_last, settings.fresh),
+        "engine": engine_call(task.plan, tensors, settings.fresh),
         "pytorch": pytorch_call(request, tensors) if settings.pytorch else None,
         "jax": jax_call(request, tensors) if settings.jax else None,
         **(beside or {}),

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from convgrad import rounding
+from convgrad import result_memory, rounding
 from convgrad.arrays import AnyArray
 from convgrad.engines import native
 from convgrad.planning import Plan, Result
@@ -25,7 +25,7 @@ from convgrad.request import TensorSpec
 # extension module, reads it there. `__array_interface__` says the same in ten times the time.
 _HEADER = object.__basicsize__
 _number_at = ctypes.c_size_t.from_address
-_Array, _empty = np.ndarray, np.empty
+_Array = np.ndarray
 _SEQUENCES = (list, tuple)
 _MOST_FORMS = 64
 _UNKNOWN: Any = object()
@@ -40,8 +40,10 @@ def _data_follows_header() -> bool:
     return all(_number_at(id(a) + _HEADER).value == a.__array_interface__["data"][0] for a in arrays)
 
 
-Form = tuple[Callable[..., bytes], tuple[bytes, ...], tuple[tuple[int, int], ...]]
-"""What packs the engine's struct, its bytes between the addresses, and from where to where each array reaches."""
+Maker = tuple[int, tuple[int, ...], Any, Callable[[], AnyArray]]
+"""A wanted result's place in the answer, its shape and dtype, and what makes a fresh array for it."""
+Form = tuple[Callable[..., bytes], tuple[bytes, ...], tuple[tuple[int, int], ...], tuple[Maker, ...]]
+"""What packs the engine's struct, its bytes between the addresses, from where to where each array reaches, results."""
 
 
 class Lane:
@@ -74,9 +76,21 @@ class Lane:
         ends = [0, 0, 0]
         for place, _, shape, dtype in self._results:
             ends[place] = prod(shape) * dtype.itemsize
-        self._contiguous: Form = (packer.pack, between, tuple((0, end) for end in (*sizes, *ends)))
+        spans = tuple((0, end) for end in (*sizes, *ends))
+        self._contiguous: Form = (packer.pack, between, spans, self._makers((False, False, False)))
         self._forms: dict[tuple[Any, ...], Form | None] = {}
         self._apart: tuple[Any, ...] = ()  # addresses and reach of the last arrays that were seen to share no byte
+
+    def _makers(self, channels_last: tuple[bool, bool, bool]) -> tuple[Maker, ...]:
+        makers: list[Maker] = []
+        for place, _, shape, dtype in self._results:
+            last = channels_last[place]
+            make: Callable[[], AnyArray] = partial(result_memory.empty, shape, dtype, last)
+            if prod(shape) * dtype.itemsize <= result_memory.SMALLEST:  # the same, sooner
+                strides = make().strides
+                make = partial(_Array, shape, dtype, None, 0, strides) if last else partial(np.empty, shape, dtype)
+            makers.append((place, shape, dtype, make))
+        return tuple(makers)
 
     def run(self, grad_output: object, input: object, weight: object, out: object) -> list[AnyArray | None] | None:
         """grad_input, grad_weight, grad_bias; None when these tensors need the long way."""
@@ -86,24 +100,34 @@ class Lane:
             grad_output.dtype, input.dtype, weight.dtype,
         ) != self._dtypes:
             return None
+        plain = grad_output.flags.c_contiguous and input.flags.c_contiguous and weight.flags.c_contiguous
+        if plain:
+            form: Form | None = self._contiguous
+        else:
+            key = (grad_output.strides, input.strides, weight.strides)
+            form = self._forms.get(key, _UNKNOWN)
+            if form is _UNKNOWN:
+                form = self._with_fresh_results(key, grad_output, input, weight)
+        if form is None:
+            return None
+        pack, between, spans, makers = form
         g = _number_at(id(grad_output) + _HEADER).value
         x = _number_at(id(input) + _HEADER).value
         w = _number_at(id(weight) + _HEADER).value
         results: list[AnyArray | None] = [None, None, None]
         at = [0, 0, 0]
-        plain = grad_output.flags.c_contiguous and input.flags.c_contiguous and weight.flags.c_contiguous
         if out is None:
-            for place, _, shape, dtype in self._results:
-                fresh = results[place] = _empty(shape, dtype)
+            for place, _, _, make in makers:
+                fresh = results[place] = make()
                 at[place] = _number_at(id(fresh) + _HEADER).value
         else:
             if type(out) not in _SEQUENCES or len(out) != 3:  # type: ignore[arg-type]
                 return None
             given = list(out)  # type: ignore[call-overload]
-            for place, _, shape, dtype in self._results:
+            for place, shape, dtype, make in makers:
                 buffer, given[place] = given[place], None
                 if buffer is None:
-                    buffer = _empty(shape, dtype)
+                    buffer = make()
                 elif type(buffer) is not _Array or (buffer.shape, buffer.dtype) != (shape, dtype):
                     return None
                 flags = buffer.flags
@@ -115,13 +139,14 @@ class Lane:
             first, second, third = given
             if first is not None or second is not None or third is not None:  # a buffer for what is not wanted
                 return None
+            if not plain:
+                form = self._with_given_results(grad_output, input, weight, results)
+                if form is None:
+                    return None
+                pack, between, spans, _ = form
         dx, dw, db = at
         if (g | x | w | dx | dw | db) % self._alignment:
             return None
-        form = self._contiguous if plain else self._form(grad_output, input, weight, results)
-        if form is None:
-            return None
-        pack, between, spans = form
         if out is not None:
             places = g, x, w, dx, dw, db, spans
             if places != self._apart:
@@ -135,27 +160,41 @@ class Lane:
             native.fail(status, self.plan)
         return results
 
-    def _form(self, g: AnyArray, x: AnyArray, w: AnyArray, results: list[AnyArray | None]) -> Form | None:
-        """The form of arrays with these strides, kept; None for those the engine does not take as they are."""
+    def _with_fresh_results(self, key: tuple[Any, ...], g: AnyArray, x: AnyArray, w: AnyArray) -> Form | None:
+        """The form of operands with these strides, kept; their gradients are made as they lie."""
+        makers = self._makers((result_memory.is_channels_last(x), result_memory.is_channels_last(w), False))
+        results: list[AnyArray | None] = [None, None, None]
+        for place, _, _, make in makers:
+            results[place] = make()
+        return self._keep(key, self._made(g, x, w, results, makers))
+
+    def _with_given_results(self, g: AnyArray, x: AnyArray, w: AnyArray, results: list[AnyArray | None]) -> Form | None:
+        """The form of operands and results with these strides, kept."""
         key = (g.strides, x.strides, w.strides, *(None if r is None else r.strides for r in results))
         known: Form | None = self._forms.get(key, _UNKNOWN)
-        if known is not _UNKNOWN:
-            return known
-        made = [r for r in results if r is not None]
-        strange = any(s % a.itemsize for a in (g, x, w, *made) for s in a.strides) or any(
-            s == 0 and n > 1 for a in made for s, n in zip(a.strides, a.shape, strict=True)  # written over and over
-        )
-        form = None
-        if not strange:
-            fine, coarse = (g, x) if self._transposed else (x, g)
-            by_result = {result: a for place, result, _, _ in self._results if (a := results[place]) is not None}
-            image = native.image_of_arrays(self.plan, fine, coarse, w, by_result)
-            packer, between = native.cut_at_addresses(image)
-            form = packer.pack, between, tuple((0, 0) if a is None else _span(a) for a in (g, x, w, *results))
+        return known if known is not _UNKNOWN else self._keep(key, self._made(g, x, w, results, ()))
+
+    def _keep(self, key: tuple[Any, ...], form: Form | None) -> Form | None:
         if len(self._forms) >= _MOST_FORMS:
             self._forms.clear()
         self._forms[key] = form
         return form
+
+    def _made(
+        self, g: AnyArray, x: AnyArray, w: AnyArray, results: list[AnyArray | None], makers: tuple[Maker, ...]
+    ) -> Form | None:
+        """None for arrays that the engine does not take as they are."""
+        made = [r for r in results if r is not None]
+        if any(s % a.itemsize for a in (g, x, w, *made) for s in a.strides) or any(
+            s == 0 and n > 1 for a in made for s, n in zip(a.strides, a.shape, strict=True)  # written over and over
+        ):
+            return None
+        fine, coarse = (g, x) if self._transposed else (x, g)
+        by_result = {result: a for place, result, _, _ in self._results if (a := results[place]) is not None}
+        image = native.image_of_arrays(self.plan, fine, coarse, w, by_result)
+        packer, between = native.cut_at_addresses(image)
+        spans = tuple((0, 0) if a is None else _span(a) for a in (g, x, w, *results))
+        return packer.pack, between, spans, makers
 
 
 def _span(array: AnyArray) -> tuple[int, int]:
