@@ -48,6 +48,18 @@ def test_integers_agree_exactly_on_every_path(line):
             assert np.array_equal(got, want), (layout, native.path_names()[path], step.result)
 
 
+@pytest.mark.parametrize("layout", ["contiguous", "channels last"])
+def test_a_window_in_parts_over_runs_of_pixels(layout):
+    """A depthwise window too large for one task, summed over pixels in several: every part finds its place."""
+    made = problems.problem("conv n1 c3>3 i70x70 k130x130 s1 p65 d1 g3 fp32")
+    (one,) = (problems.only(made, step) for step in made.steps if step.result is Result.GRAD_WEIGHT)
+    arrays = problems.operands(one, integers(7), layout)
+    results = problems.empty_results(one, layout)
+    native.run(one, *arrays, results, path=native.path_names().index("depthwise rows"))
+    want = problems.reference_results(one, arrays)[Result.GRAD_WEIGHT]
+    assert np.array_equal(results[Result.GRAD_WEIGHT], want)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(
     "line",
@@ -110,18 +122,19 @@ def test_sums_are_as_close_as_float32_allows(line):
         "conv n2 c8>8 i28x28 k31x31 s1 p15 d1 g8 fp32",  # a wide depthwise window
     ],
 )
-def test_no_sum_is_one_long_chain(line):
+@pytest.mark.parametrize("layout", ["contiguous", "channels last"])
+def test_no_sum_is_one_long_chain(line, layout):
     """A chain of L multiply-adds errs by about sqrt(L/2) roundings of 2.5e-8: chains of 72, a few dozen of them, stay
     below 2.1e-7 where one of 240 would not."""
     rng = np.random.default_rng(8)
     made = problems.problem(line)
-    arrays = problems.operands(made, lambda shape: rng.standard_normal(shape))
+    arrays = problems.operands(made, lambda shape: rng.standard_normal(shape), layout)
     for step in made.steps:
         if step.contraction is None or ("g8" in line and step.result is Result.GRAD_INPUT):
             continue  # the wide window of a data gradient is summed row after row
         one = problems.only(made, step)
         exact = problems.reference_results(one, arrays)[step.result].astype(np.float64)
-        error = problems.native_results(one, arrays)[step.result] - exact
+        error = problems.native_results(one, arrays, layout)[step.result] - exact
         assert np.linalg.norm(error) < 2.1e-7 * np.linalg.norm(exact), step.result
 
 

@@ -214,10 +214,16 @@ bool depthwise_channels(const cg_problem& p, int contraction) {
     const cg_tensor& to = contraction == TO_WEIGHT ? p.coarse_operand : result_of(p, contraction);
     return depthwise(p, contraction) && from.stride[1] == 1 && to.stride[1] == 1 && channels_fit(p, contraction);
 }
+// Sums of many taps over a plane that stays near: copying its channels apart costs less than it saves.
+bool rows_beat_channels(const cg_problem& p) {
+    const double taps = double(p.window[0]) * double(p.window[1]) * double(p.window[2]);
+    return taps >= 25 && p.window[2] < taps && p.stride[1] == 1 && p.stride[2] == 1 &&
+           double(p.coarse[1]) * double(p.coarse[2]) <= 4096;
+}
 // With a single channel or a single column both strides may be 1: rows are as good.
 bool channels_apart(const cg_problem& p, int contraction) {
     const cg_tensor& from = contraction == TO_FINE ? p.coarse_operand : p.fine_operand;
-    return p.groups >= 8 && from.stride[4] != 1;
+    return p.groups >= 8 && from.stride[4] != 1 && !(contraction == TO_WEIGHT && rows_beat_channels(p));
 }
 bool few_pixels(const cg_problem& p, int contraction) {
     return contraction == TO_WEIGHT && !uses_double(p, contraction) && columns_fit(p);

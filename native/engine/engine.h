@@ -219,6 +219,7 @@ struct DepthwiseWeightPlan {
     Blocks blocks;
     index_t span[3], slots[3];
     bool wide;  // vectors along the window's columns instead of along the pixels
+    index_t channels_at_once;
     index_t tile_floats, coarse_floats, sum_floats;
     index_t partials;
     size_t task_bytes, shared_bytes;

@@ -149,23 +149,21 @@ static void term_cells_any(index_t terms, const Terms& t, index_t cells, index_t
     }
 }
 
-// A line of cells of one class, taps from the first source cell to the last.
+// A line of cells of one class.
 static void channel_line(const AxisClass& c, index_t source_extent, index_t source_step, const TiedRow* rows,
                          index_t row_count, index_t cell_begin, index_t cell_end, index_t channels,
                          const ChannelView& v, index_t weight_pitch, float* out, index_t out_cell) {
-    const index_t taps = c.taps.count, step = magnitude(c.taps.offset_step);
-    const index_t last_offset = c.taps.first_offset + (taps - 1) * c.taps.offset_step;
-    const index_t low = least(c.taps.first_offset, last_offset), high = most(c.taps.first_offset, last_offset);
-    const bool falls = c.taps.offset_step < 0;  // the last tap meets the first source cell
-    const index_t weight = (c.taps.first_tap + (falls ? (taps - 1) * c.taps.tap_step : 0)) * weight_pitch;
-    const index_t tap_weight = (falls ? -c.taps.tap_step : c.taps.tap_step) * weight_pitch;
+    const index_t taps = c.taps.count, step = c.taps.offset_step, offset = c.taps.first_offset;
+    const index_t last_offset = offset + (taps - 1) * step;
+    const index_t low = least(offset, last_offset), high = most(offset, last_offset);
+    const index_t weight = c.taps.first_tap * weight_pitch, tap_weight = c.taps.tap_step * weight_pitch;
     const index_t tap_source = step * v.cell, cell_source = source_step * v.cell;
     // Cells all of whose taps have a source: 0 <= j*step + offset < extent.
     const index_t whole_begin = clamp(low >= 0 ? 0 : ceil_div(-low, source_step), cell_begin, cell_end);
     const index_t whole_end = clamp(floor_div(source_extent - 1 - high, source_step) + 1, whole_begin, cell_end);
     const auto one_cell = [&](index_t j) {
         index_t first = 0, last = taps;
-        const index_t start = j * source_step + low;
+        const index_t start = j * source_step + offset;
         const auto inside = [&](index_t t) { return start + t * step >= 0 && start + t * step < source_extent; };
         while (first < last && !inside(first)) ++first;
         while (last > first && !inside(last - 1)) --last;
@@ -188,22 +186,25 @@ static void channel_line(const AxisClass& c, index_t source_extent, index_t sour
         index_t count = 0;
         for (index_t r = 0; r < row_count; ++r)
             for (index_t k = 0; k < taps; ++k, ++count) {
-                terms.source[count] = rows[r].source + (j * source_step + low) * v.cell + k * tap_source;
+                terms.source[count] = rows[r].source + (j * source_step + offset) * v.cell + k * tap_source;
                 terms.weight[count] = rows[r].weight + weight + k * tap_weight;
             }
         term_cells_any(count, terms, whole_end - j, cell_source, channels, out + (j - cell_begin) * out_cell, out_cell);
         j = whole_end;
     }
-    for (; source_step == 1 && step == 1 && j + 8 <= whole_end; j += 8)
+    // Sliding goes the way the taps go: backwards over source and cells where they fall.
+    for (; source_step == 1 && magnitude(step) == 1 && j + 8 <= whole_end; j += 8) {
+        const index_t first = j + (step > 0 ? 0 : 7);
         for (index_t i = 0; i < channels;) {
             const bool wide = LANES > 8 && i + LANES <= channels;
             (wide ? slide_cells<WideChannels, 8> : slide_cells<EightChannels, 8>)(
-                rows, row_count, taps, (j + low) * v.cell + i, v.cell, weight + i, tap_weight,
-                out + (j - cell_begin) * out_cell + i, out_cell);
+                rows, row_count, taps, (first + offset) * v.cell + i, tap_source, weight + i, tap_weight,
+                out + (first - cell_begin) * out_cell + i, step * out_cell);
             i += wide ? LANES : 8;
         }
+    }
     for (; j + 4 <= whole_end; j += 4) {
-        const index_t source = (j * source_step + low) * v.cell;
+        const index_t source = (j * source_step + offset) * v.cell;
         float* to = out + (j - cell_begin) * out_cell;
         index_t i = 0;
         for (; i + 16 <= channels; i += 16)

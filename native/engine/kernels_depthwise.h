@@ -421,7 +421,7 @@ static DotSome dot_some_of(int kind) {
     }
 }
 
-enum { DOT_LINES = 8, WIDE_ROWS = 3, WIDE_COLUMNS = 32 };
+enum { DOT_LINES = 8, WIDE_ROWS = 3, WIDE_COLUMNS = 32, WIDE_CHAIN = 32 };
 
 // Wide windows: vectors along the window's columns. Rows [begin, end) of x meet window rows first .. first + 2:
 //   sums[i][k] += sum_q x[r][q + k] * y[r - first - i][q]
@@ -430,7 +430,7 @@ template <int V>
 static void wide_rows(index_t begin, index_t end, index_t width, const float* x, index_t x_pitch, const float* y,
                       index_t y_pitch, float* sums, index_t sums_row) {
     v8 acc[WIDE_ROWS][V], total[WIDE_ROWS][V] = {};
-    const index_t rows = most(1, CHAIN / width);
+    const index_t rows = most(1, WIDE_CHAIN / width);
     for (index_t first = begin; first < end; first += rows) {
         UNROLL for (int i = 0; i < WIDE_ROWS; ++i)
             UNROLL for (int j = 0; j < V; ++j) acc[i][j] = v8{};
@@ -476,22 +476,50 @@ static void write_window(const DepthwiseWeightRun& run, index_t channel, const A
                taps[1].count, st[3], taps[2].count, st[4], sums + z * taps[1].count * taps[2].count, taps[2].count);
 }
 
-// One channel, one tap group, one run of pixel blocks; `window` receives [depth][row][column] sums.
-static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, index_t number, index_t partial,
-                                  char* scratch, float* window) {
+// Sums of a wide window, as vectors of its columns: from one row of them to the next, and how many rows.
+static INLINE index_t wide_sums_row(const AxisTaps taps[3]) { return ceil_div(taps[2].count, WIDE_COLUMNS) * WIDE_COLUMNS; }
+static INLINE index_t wide_sum_rows(const AxisTaps taps[3]) { return taps[1].count + WIDE_ROWS; }
+
+// One coarse plane, at depth d, of a wide window. Its lines lie `width` apart, zero for WIDE_ROWS lines around.
+static void add_wide(const DepthwiseWeightRun& run, const Tile& t, const AxisTaps taps[3], const Box& box, index_t d,
+                     const int* offsets, const float* x, const float* y, index_t width, float* sums) {
+    const cg_problem& p = run.p;
+    const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
+    const index_t sums_row = wide_sums_row(taps);
+    const Range inside = valid_range(t, 1, 0, box.begin[2], p.fine[1]);
+    for (index_t z = 0; z < taps[0].count; ++z) {
+        const index_t depth = (d * p.stride[0]) + taps[0].first_offset + z * taps[0].offset_step;
+        if (depth < 0 || depth >= p.fine[0]) continue;
+        for (index_t k = 0; k < taps[1].count; k += WIDE_ROWS) {
+            // x row r meets y row r - k - i, i < 3; rows of padding give nothing.
+            const index_t begin = most(inside.begin, k), end = least(inside.end, k + lines + WIDE_ROWS - 1);
+            if (begin >= end) continue;
+            const float* from = x + offsets[z * taps[1].count * taps[2].count];
+            for (index_t c = 0; c < taps[2].count; c += WIDE_COLUMNS) {
+                const index_t left = taps[2].count - c;
+                const auto rows = left > 24 ? wide_rows<4> : left > 16 ? wide_rows<3> : left > 8 ? wide_rows<2>
+                                                                                                 : wide_rows<1>;
+                rows(begin, end, cells, from + c, t.pitch, y - k * width, width,
+                     sums + (z * wide_sum_rows(taps) + k) * sums_row + c, sums_row);
+            }
+        }
+    }
+}
+
+// A few channels, one tap group, one run of pixel blocks; windows receive [depth][row][column] sums, one per channel.
+static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, index_t channels, index_t number,
+                                  index_t partial, char* scratch, float* windows, index_t next_window) {
     const DepthwiseWeightPlan& plan = run.plan;
     const cg_problem& p = run.p;
     AxisTaps taps[3];
     tap_group(plan.taps, plan.tap_groups, number, taps);
     const index_t count = tap_count(taps);
     Scratch take{scratch};
-    float* tile = take.take<float>(plan.tile_floats + 128);
-    float* coarse = take.take<float>(plan.coarse_floats);
-    float* sums = take.take<float>(plan.sum_floats);
+    float* tile = take.take<float>(plan.tile_floats * plan.channels_at_once + 128);
+    float* coarse = take.take<float>(plan.coarse_floats * plan.channels_at_once);
+    float* all_sums = take.take<float>(plan.sum_floats * plan.channels_at_once);
     int* offsets = take.take<int>(plan.most_taps);
-    const index_t sums_row = ceil_div(taps[2].count, WIDE_COLUMNS) * WIDE_COLUMNS;
-    const index_t sum_rows = taps[1].count + WIDE_ROWS;
-    zero(sums, plan.wide ? taps[0].count * sum_rows * sums_row : count * 8);
+    zero(all_sums, plan.sum_floats * channels);
     bool finite = true;
     BiasSum bias_sum;
     FillReport report;
@@ -505,8 +533,8 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
         for (int a = 0; a < 3; ++a) t.axis[a] = tile_axis(taps[a], p.stride[a]);
         // Blocks of whole planes have the same borders: they stay zero.
         const bool bordered = b > blocks * partial / plan.partials && plan.blocks.total == plan.blocks.count[0];
-        fill_tile(run.fine, p.fine, t, box, channel, 1, &taps[0], tile, &report, nullptr, bordered);
-        zero(tile + t.channel, 128);
+        fill_tile(run.fine, p.fine, t, box, channel, channels, &taps[0], tile, &report, nullptr, bordered);
+        zero(tile + channels * t.channel, 128);
         tap_offsets(t, taps, offsets);
         const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
         const index_t width = ceil_div(cells, 8) * 8, depths = box.end[1] - box.begin[1];
@@ -514,26 +542,36 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
         Ahead fine_ahead, coarse_ahead;  // the planes of the next block, where blocks are whole planes
         if (run.far && box.end[0] < p.batch) {
             const index_t none[3] = {0, 0, 0}, images = least(box.end[0] + plan.blocks.per[0], p.batch);
-            fine_ahead.start(*run.fine.tensor, box.end[0], images, channel, 1, none, p.fine);
-            coarse_ahead.start(*run.coarse.tensor, box.end[0], images, channel, 1, none, p.coarse);
+            fine_ahead.start(*run.fine.tensor, box.end[0], images, channel, channels, none, p.fine);
+            coarse_ahead.start(*run.coarse.tensor, box.end[0], images, channel, channels, none, p.coarse);
         }
-        const index_t calls = units * ceil_div(lines, DOT_LINES);
+        const index_t calls = units * channels * ceil_div(lines, DOT_LINES);
         const index_t fine_pace = ceil_div(fine_ahead.cache_lines(), calls);
         const index_t coarse_pace = ceil_div(coarse_ahead.cache_lines(), calls);
         // Coarse lines where they lie, or copied, zero beyond the last cell and for WIDE_ROWS lines around.
         const DotSome as_stored = dot_some_of(run.coarse.kind);
         const bool in_place = !plan.wide && as_stored != nullptr && cs[4] == 1 && cells >= 8;
+        const index_t coarse_plane = (lines + 2 * WIDE_ROWS) * width;
         for (index_t u = 0; u < units; ++u) {
             const index_t n = box.begin[0] + u / depths, d = box.begin[1] + u % depths;
             const index_t at = n * cs[0] + channel * cs[1] + d * cs[2] + box.begin[2] * cs[3] + box.begin[3] * cs[4];
-            const float* y = coarse + WIDE_ROWS * width;
             if (run.bias != nullptr) bias_sum.add_line(*run.bias, channel, n * p.coarse[0] + d);
             if (!in_place) {
-                if (cells < 8 || plan.wide) zero(coarse, (lines + 2 * WIDE_ROWS) * width);
-                finite &= run.coarse.rows(run.coarse, at, lines, cs[3], cells, cs[4], coarse + WIDE_ROWS * width, width);
+                if (cells < 8 || plan.wide) zero(coarse, channels * coarse_plane);
+                float* to = coarse + WIDE_ROWS * width;
+                for (index_t line = 0; channels > 1 && line < lines; ++line)
+                    finite &= run.coarse.transposed(run.coarse, at + line * cs[3], cells, cs[4], channels,
+                                                    to + line * width, coarse_plane);
+                if (channels == 1) finite &= run.coarse.rows(run.coarse, at, lines, cs[3], cells, cs[4], to, width);
             }
-            const float* x = tile + u / depths * t.unit + u % depths * t.plane;
-            if (!plan.wide) {
+            for (index_t c = 0; c < channels; ++c) {
+                const float* y = coarse + c * coarse_plane + WIDE_ROWS * width;
+                const float* x = tile + c * t.channel + u / depths * t.unit + u % depths * t.plane;
+                float* sums = all_sums + c * plan.sum_floats;
+                if (plan.wide) {
+                    add_wide(run, t, taps, box, d, offsets, x, y, width, sums);
+                    continue;
+                }
                 const index_t parts = ceil_div(count, 10);
                 // A few lines at a time, and a few cache lines of the planes to come.
                 for (index_t line = 0; line < lines; line += DOT_LINES) {
@@ -550,36 +588,19 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
                                                x + line * t.pitch, t.pitch, offsets + first, sums + first * 8);
                     }
                 }
-                continue;
-            }
-            const Range inside = valid_range(t, 1, 0, box.begin[2], p.fine[1]);
-            for (index_t z = 0; z < taps[0].count; ++z) {
-                const index_t depth = (d * p.stride[0]) + taps[0].first_offset + z * taps[0].offset_step;
-                if (depth < 0 || depth >= p.fine[0]) continue;
-                for (index_t k = 0; k < taps[1].count; k += WIDE_ROWS) {
-                    // x row r meets y row r - k - i, i < 3; rows of padding give nothing.
-                    const index_t begin = most(inside.begin, k), end = least(inside.end, k + lines + WIDE_ROWS - 1);
-                    if (begin >= end) continue;
-                    const float* from = x + offsets[z * taps[1].count * taps[2].count];
-                    for (index_t c = 0; c < taps[2].count; c += WIDE_COLUMNS) {
-                        float* to = sums + (z * sum_rows + k) * sums_row + c;
-                        const index_t left = taps[2].count - c;
-                        const float* shifted = y - k * width;
-                        if (left > 24) wide_rows<4>(begin, end, cells, from + c, t.pitch, shifted, width, to, sums_row);
-                        else if (left > 16) wide_rows<3>(begin, end, cells, from + c, t.pitch, shifted, width, to, sums_row);
-                        else if (left > 8) wide_rows<2>(begin, end, cells, from + c, t.pitch, shifted, width, to, sums_row);
-                        else wide_rows<1>(begin, end, cells, from + c, t.pitch, shifted, width, to, sums_row);
-                    }
-                }
             }
         }
     }
-    if (plan.wide) {
-        for (index_t z = 0; z < taps[0].count; ++z)
-            for (index_t y = 0; y < taps[1].count; ++y)
+    for (index_t c = 0; c < channels; ++c) {
+        const float* sums = all_sums + c * plan.sum_floats;
+        float* window = windows + c * next_window;
+        if (plan.wide) {
+            for (index_t i = 0; i < taps[0].count * taps[1].count; ++i)
                 for (index_t x = 0; x < taps[2].count; ++x)
-                    window[(z * taps[1].count + y) * taps[2].count + x] = sums[(z * sum_rows + y) * sums_row + x];
-    } else {
+                    window[i * taps[2].count + x] =
+                        sums[(i / taps[1].count * wide_sum_rows(taps) + i % taps[1].count) * wide_sums_row(taps) + x];
+            continue;
+        }
         // Coarse values read in place were not looked at: one that is not finite shows in the sums.
         for (index_t i = 0; i < count; ++i) {
             window[i] = sum8(load8(sums + 8 * i));
@@ -594,7 +615,7 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
 // Whether tasks that sum weights see every coarse plane of a channel once, in order: they sum the bias as well then.
 static bool sums_bias(const DepthwiseWeightPlan& plan, const cg_problem& p) {
     return p.bias.data != nullptr && p.bias_source == 0 && plan.partials == 1 && plan.group_count == 1 &&
-           plan.blocks.total == plan.blocks.count[0] && plan_bias(p).joined;
+           plan.channels_at_once == 1 && plan.blocks.total == plan.blocks.count[0] && plan_bias(p).joined;
 }
 
 static int run_depthwise_weight(const cg_problem& p, int threads) {
@@ -605,24 +626,27 @@ static int run_depthwise_weight(const cg_problem& p, int threads) {
     DepthwiseWeightRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight),
                            sums_bias(plan, p) ? &bias : nullptr,
                            whole_planes && is_far(p.fine_operand, p.batch * p.groups, p.fine)};
-    const index_t windows = p.groups * plan.group_count;
+    const index_t windows = p.groups * plan.group_count, channel_parts = ceil_div(p.groups, plan.channels_at_once);
     if (plan.partials > 1) {
         run.partial_sums = (float*)shared_scratch(plan.shared_bytes);
         if (run.partial_sums == nullptr) return CG_OUT_OF_MEMORY;
     }
     auto body = [&](index_t task, char* scratch) {
-        const index_t part = task / windows, channel = task / plan.group_count % p.groups;
-        const index_t number = task % plan.group_count;
-        if (plan.partials > 1)
-            return depthwise_weight_task(run, channel, number, part, scratch,
-                                         run.partial_sums + task * plan.most_taps);
+        const index_t number = task % plan.group_count, partial = task / plan.group_count / channel_parts;
+        const index_t channel = task / plan.group_count % channel_parts * plan.channels_at_once;
+        const index_t channels = least(plan.channels_at_once, p.groups - channel);
+        if (plan.partials > 1) {
+            float* to = run.partial_sums + (partial * windows + channel * plan.group_count + number) * plan.most_taps;
+            return depthwise_weight_task(run, channel, channels, number, partial, scratch, to,
+                                         plan.group_count * plan.most_taps);
+        }
         AxisTaps taps[3];
         tap_group(plan.taps, plan.tap_groups, number, taps);
-        float* window = (float*)(scratch + plan.task_bytes) - (plan.most_taps + 16);
-        depthwise_weight_task(run, channel, number, 0, scratch, window);
-        write_window(run, channel, taps, window);
+        float* sums = (float*)(scratch + plan.task_bytes) - (plan.most_taps * plan.channels_at_once + 16);
+        depthwise_weight_task(run, channel, channels, number, 0, scratch, sums, plan.most_taps);
+        for (index_t c = 0; c < channels; ++c) write_window(run, channel + c, taps, sums + c * plan.most_taps);
     };
-    const int status = in_parallel(threads, windows * plan.partials, plan.task_bytes, body);
+    const int status = in_parallel(threads, channel_parts * plan.group_count * plan.partials, plan.task_bytes, body);
     if (status != CG_OK) return status;
     if (is_raised(&run.broken)) return STATUS_REDO_PLAIN;
     for (index_t w = 0; plan.partials > 1 && w < windows; ++w) {

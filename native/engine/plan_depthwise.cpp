@@ -27,13 +27,22 @@ void plan_depthwise_weight(const cg_problem& p, DepthwiseWeightPlan* plan) {
     plan->coarse_floats = (plan->blocks.per[2] + 6) * round_up(plan->blocks.per[3], 8);
     plan->sum_floats = plan->wide ? spread[0].taps * (spread[1].taps + 3) * round_up(spread[2].taps, 32)
                                   : plan->most_taps * 8;
+    // Channels that lie side by side are copied together: as many as a cache line has, while two threads have work and
+    // what they hold stays near.
+    plan->channels_at_once = 1;
+    if (channels_touch(p.fine_operand) && channels_touch(p.coarse_operand)) {
+        const index_t one = plan->tile_floats + plan->coarse_floats + plan->sum_floats + plan->most_taps;
+        plan->channels_at_once = clamp((1 << 17) / one, 1, p.groups >= 64 ? 16 : 8);
+    }
+    const index_t together = plan->channels_at_once;
     const index_t windows = p.groups * plan->group_count;
     // Few channels: runs of pixels are summed apart, as many as the problem (not the machine) gives.
     plan->partials = 1;
     if (windows < 32)
         plan->partials = clamp(32 / windows, 1, least(plan->blocks.total, SHARED_FLOATS / (windows * plan->most_taps)));
-    plan->task_bytes = floats(plan->tile_floats + 128) + floats(plan->coarse_floats) + floats(plan->sum_floats) +
-                       floats(plan->most_taps) + floats(plan->most_taps + 16);
+    plan->task_bytes = floats(plan->tile_floats * together + 128) + floats(plan->coarse_floats * together) +
+                       floats(plan->sum_floats * together) + floats(plan->most_taps) +
+                       floats(plan->most_taps * together + 16);
     plan->shared_bytes = plan->partials > 1 ? floats(plan->partials * windows * plan->most_taps) : 0;
 }
 
