@@ -209,10 +209,27 @@ bool depthwise(const cg_problem& p, int contraction) {
     const double taps = double(p.window[0]) * double(p.window[1]) * double(p.window[2]);
     return is_depthwise(p) && !uses_double(p, contraction) && (contraction == TO_WEIGHT || taps <= 1 << 20);
 }
-bool depthwise_channels(const cg_problem& p, int contraction) {
+bool side_by_side(const cg_problem& p, int contraction) {
     const cg_tensor& from = contraction == TO_FINE ? p.coarse_operand : p.fine_operand;
     const cg_tensor& to = contraction == TO_WEIGHT ? p.coarse_operand : result_of(p, contraction);
-    return depthwise(p, contraction) && from.stride[1] == 1 && to.stride[1] == 1 && channels_fit(p, contraction);
+    return from.stride[1] == 1 && to.stride[1] == 1 && channels_fit(p, contraction);
+}
+bool depthwise_channels(const cg_problem& p, int contraction) {
+    return depthwise(p, contraction) && side_by_side(p, contraction);
+}
+bool grouped_channels(const cg_problem& p, int contraction) {
+    const index_t mates = p.fine_channels;
+    return (mates == 2 || mates == 4) && p.coarse_channels == mates && !uses_double(p, contraction) &&
+           side_by_side(p, contraction);
+}
+// Lines of at least a few vectors of cells under a window that is not too large; taps of data gradients must be neighbours.
+bool lines_of_groups(const cg_problem& p, int contraction) {
+    const cg_tensor& from = contraction == TO_FINE ? p.coarse_operand : p.fine_operand;
+    const double taps = double(p.window[0]) * double(p.window[1]) * double(p.window[2]);
+    if (p.groups * p.fine_channels < 16 || from.stride[4] == 1) return false;
+    if (contraction == TO_WEIGHT) return taps >= 2 && taps <= 27 && p.coarse[2] >= 12;
+    const index_t line = contraction == TO_FINE ? p.fine[2] / p.stride[2] : p.coarse[2];
+    return taps <= 12 && line >= 24 && p.dilation[2] == 1 && (contraction == TO_FINE || p.stride[2] == 1);
 }
 // Sums of many taps over a plane that stays near: copying its channels apart costs less than it saves.
 bool rows_beat_channels(const cg_problem& p) {
@@ -248,6 +265,8 @@ const PathRow path_table[PATHS] = {
     {"plain", "float64, fewer than 4096 multiplications, or inf and NaN next to padding", always, small_or_double},
     {"depthwise channels", "one channel per group, channels side by side in memory", depthwise_channels,
      channels_apart},
+    {"grouped channels", "two or four channels per group, side by side in memory", grouped_channels,
+     lines_of_groups},
     {"depthwise rows", "one channel per group", depthwise, always},
     {"gemm columns", "weight gradients summed over at most 256 pixels: the cells under every tap in rows", few_pixels,
      several_channels},

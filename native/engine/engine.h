@@ -224,9 +224,10 @@ struct DepthwiseWeightPlan {
     index_t partials;
     size_t task_bytes, shared_bytes;
 };
-// Depthwise with channels side by side: blocks of pixels and of channels.
+// One channel or a few per group, side by side: blocks of pixels and of channels.
 struct ChannelPlan {
     Blocks blocks;
+    index_t channels, mates;   // of all groups, of one
     bool copies;               // sources are converted into a buffer even where they could be read in place
     index_t block;             // channels of a task, a multiple of 16
     index_t channels_at_once;  // whose weights or sums are held together
@@ -242,8 +243,8 @@ void plan_depthwise_weight(const cg_problem& p, DepthwiseWeightPlan* plan);
 // ---- paths -----------------------------------------------------------------------------------------------------
 
 enum Contraction { TO_FINE, TO_COARSE, TO_WEIGHT, BIAS };
-enum Path { PATH_CHOOSE, PATH_PLAIN, PATH_DEPTHWISE_CHANNELS, PATH_DEPTHWISE_ROWS, PATH_GEMM_COLUMNS,
-            PATH_FEW_CHANNELS, PATH_GEMM_IMAGES, PATH_GEMM_DIRECT, PATH_GEMM_PACKED, PATHS };
+enum Path { PATH_CHOOSE, PATH_PLAIN, PATH_DEPTHWISE_CHANNELS, PATH_GROUPED_CHANNELS, PATH_DEPTHWISE_ROWS,
+            PATH_GEMM_COLUMNS, PATH_FEW_CHANNELS, PATH_GEMM_IMAGES, PATH_GEMM_DIRECT, PATH_GEMM_PACKED, PATHS };
 struct PathRow {
     const char* name;
     const char* condition;

@@ -2,6 +2,8 @@
 // everything has internal linkage, so copies of different sets can never be exchanged by the linker.
 #include "arithmetic.h"
 
+#include <utility>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -25,6 +27,8 @@ namespace {
 #include "kernels_columns.h"
 #include "kernels_depthwise.h"
 #include "kernels_channels.h"
+#include "kernels_grouped.h"
+#include "kernels_channels_task.h"
 
 static int run_gather(const cg_problem& p, bool to_fine, int path, int threads) {
     const Gather g = make_gather(p, to_fine);
@@ -94,7 +98,7 @@ static int run(const cg_problem& p, int contraction, int path, int threads) {
     if (contraction == BIAS) return bias_is_done(p) ? int(CG_OK) : run_bias(p, threads);
     int status = STATUS_REDO_PLAIN;
     if (path != PATH_PLAIN) {
-        if (path == PATH_DEPTHWISE_CHANNELS)
+        if (path == PATH_DEPTHWISE_CHANNELS || path == PATH_GROUPED_CHANNELS)
             status = contraction == TO_WEIGHT ? run_channel_weight(p, threads)
                                               : run_channel_gather(p, contraction == TO_FINE, threads);
         else if (contraction != TO_WEIGHT) status = run_gather(p, contraction == TO_FINE, path, threads);
@@ -118,7 +122,7 @@ static size_t workspace(const cg_problem& p, int contraction, int path, int thre
     if (path == PATH_PLAIN)
         return size_t(threads) * (contraction == TO_WEIGHT ? 2 * PLAIN_COLUMNS * 8
                                                            : plain_gather_bytes(p, contraction == TO_FINE, 8));
-    if (path == PATH_DEPTHWISE_CHANNELS) {
+    if (path == PATH_DEPTHWISE_CHANNELS || path == PATH_GROUPED_CHANNELS) {
         ChannelPlan plan;
         plan_channels(p, contraction, threads, &plan);
         return plan.shared_bytes + size_t(threads) * plan.task_bytes;

@@ -7,6 +7,7 @@ struct EightChannels {
     typedef v8 vector;
     enum { COUNT = 8 };
     static INLINE v8 read(const float* p) { return load8(p); }
+    static INLINE v8 read_once(const float* p) { return load8_once(p); }
     static INLINE void write(float* p, v8 v) { store8(p, v); }
     static INLINE v8 add_product(v8 a, v8 b, v8 c) { return fma8(a, b, c); }
 };
@@ -14,6 +15,7 @@ struct WideChannels {
     typedef vf vector;
     enum { COUNT = LANES };
     static INLINE vf read(const float* p) { return load(p); }
+    static INLINE vf read_once(const float* p) { return load_once(p); }
     static INLINE void write(float* p, vf v) { store(p, v); }
     static INLINE vf add_product(vf a, vf b, vf c) { return fma(a, b, c); }
 };
@@ -28,8 +30,8 @@ struct SourceBox {
     index_t begin[3], end[3];
 };
 
-static bool reads_in_place(const Source& s, const ChannelPlan& plan, index_t channels) {
-    return s.kind == LOAD_F32 && channels % 8 == 0 && !plan.copies;
+static bool reads_in_place(const Source& s, const ChannelPlan& plan) {
+    return s.kind == LOAD_F32 && plan.channels % 8 == 0 && !plan.copies;
 }
 
 static ChannelView view_channels(const Source& s, bool in_place, index_t n, index_t channel, index_t channels,
@@ -47,11 +49,38 @@ static ChannelView view_channels(const Source& s, bool in_place, index_t n, inde
     return v;
 }
 
+// Lines that will be read or written next, asked for a few cache lines at a time: what goes a vector of channels at a time
+// jumps from cell to cell.
+struct LinesAhead {
+    const char *at = nullptr, *end = nullptr;
+    index_t pace = 0;
+
+    LinesAhead() = default;
+    // Lines [first, last) of what is read in place, of `extent`, in about so many steps.
+    LinesAhead(const ChannelView& v, index_t depth, index_t first, index_t last, index_t extent, index_t cells,
+               index_t channels, index_t steps) {
+        first = clamp(first, 0, extent);
+        last = clamp(last, first, extent);
+        if (first == last || v.cell < channels || v.row < cells * v.cell) return;
+        at = (const char*)(v.base + depth * v.depth + first * v.row);
+        end = at + ((last - first - 1) * v.row + (cells - 1) * v.cell + channels) * 4;
+        pace = ceil_div((end - at) / 64 + 1, most(1, steps));
+    }
+    template <int FOR = READS> INLINE void go_on() {
+        for (index_t i = 0; i < pace && at < end; ++i, at += 64) __builtin_prefetch(at, FOR == WRITES, 2);
+    }
+};
+
 // ---- data gradients --------------------------------------------------------------------------------------------
 
 struct TiedRow {  // a source row and the weight row that meets it
     const float* source;
     const float* weight;
+};
+
+// Weights lie in units of a few channels, a unit as [tap][channel]: from one tap to the next, from one unit to the next.
+struct LineWeights {
+    index_t tap, unit;
 };
 
 // CELLS neighbouring cells of a class and 8*V channels: taps [first, last) of every tied row.
@@ -149,24 +178,42 @@ static void term_cells_any(index_t terms, const Terms& t, index_t cells, index_t
     }
 }
 
+// The taps of a line of cells of one class: tap t of cell j reads source cell j*source_step + offset + t*step.
+struct LineTaps {
+    const index_t taps, offset, step, source_step, source_extent;
+    index_t whole_begin, whole_end;  // cells all of whose taps have a source
+
+    LineTaps(const AxisClass& c, index_t extent, index_t cell_step, index_t cell_begin, index_t cell_end)
+        : taps(c.taps.count), offset(c.taps.first_offset), step(c.taps.offset_step), source_step(cell_step),
+          source_extent(extent) {
+        const index_t last = offset + (taps - 1) * step, low = least(offset, last), high = most(offset, last);
+        whole_begin = clamp(low >= 0 ? 0 : ceil_div(-low, source_step), cell_begin, cell_end);
+        whole_end = clamp(floor_div(source_extent - 1 - high, source_step) + 1, whole_begin, cell_end);
+    }
+    INLINE bool inside(index_t j, index_t t) const {
+        const index_t source = j * source_step + offset + t * step;
+        return source >= 0 && source < source_extent;
+    }
+    INLINE TapRange tied(index_t j) const {
+        TapRange range{0, taps};
+        while (range.begin < range.end && !inside(j, range.begin)) ++range.begin;
+        while (range.end > range.begin && !inside(j, range.end - 1)) --range.end;
+        return range;
+    }
+};
+
 // A line of cells of one class.
 static void channel_line(const AxisClass& c, index_t source_extent, index_t source_step, const TiedRow* rows,
                          index_t row_count, index_t cell_begin, index_t cell_end, index_t channels,
-                         const ChannelView& v, index_t weight_pitch, float* out, index_t out_cell) {
-    const index_t taps = c.taps.count, step = c.taps.offset_step, offset = c.taps.first_offset;
-    const index_t last_offset = offset + (taps - 1) * step;
-    const index_t low = least(offset, last_offset), high = most(offset, last_offset);
-    const index_t weight = c.taps.first_tap * weight_pitch, tap_weight = c.taps.tap_step * weight_pitch;
+                         const ChannelView& v, const LineWeights& weights, float* out, index_t out_cell, LinesAhead,
+                         LinesAhead) {
+    const LineTaps line(c, source_extent, source_step, cell_begin, cell_end);
+    const index_t taps = line.taps, step = line.step, offset = line.offset, whole_end = line.whole_end;
+    const index_t weight = c.taps.first_tap * weights.tap, tap_weight = c.taps.tap_step * weights.tap;
     const index_t tap_source = step * v.cell, cell_source = source_step * v.cell;
-    // Cells all of whose taps have a source: 0 <= j*step + offset < extent.
-    const index_t whole_begin = clamp(low >= 0 ? 0 : ceil_div(-low, source_step), cell_begin, cell_end);
-    const index_t whole_end = clamp(floor_div(source_extent - 1 - high, source_step) + 1, whole_begin, cell_end);
     const auto one_cell = [&](index_t j) {
-        index_t first = 0, last = taps;
-        const index_t start = j * source_step + offset;
-        const auto inside = [&](index_t t) { return start + t * step >= 0 && start + t * step < source_extent; };
-        while (first < last && !inside(first)) ++first;
-        while (last > first && !inside(last - 1)) --last;
+        const TapRange tied = line.tied(j);
+        const index_t first = tied.begin, last = tied.end, start = j * source_step + offset;
         float* to = out + (j - cell_begin) * out_cell;
         index_t i = 0;
         for (; i + 64 <= channels; i += 64)  // eight sums at once: one alone would wait for each addition
@@ -180,7 +227,7 @@ static void channel_line(const AxisClass& c, index_t source_extent, index_t sour
                                 to + i, out_cell);
     };
     index_t j = cell_begin;
-    for (; j < whole_begin; ++j) one_cell(j);
+    for (; j < line.whole_begin; ++j) one_cell(j);
     if (channels >= 64 && row_count * taps <= MOST_TERMS && j < whole_end) {
         Terms terms;
         index_t count = 0;
@@ -215,115 +262,6 @@ static void channel_line(const AxisClass& c, index_t source_extent, index_t sour
                                 to + i, out_cell);
     }
     for (; j < cell_end; ++j) one_cell(j);
-}
-
-struct ChannelRun {
-    const cg_problem& p;
-    const ChannelPlan& plan;
-    const Source fine, coarse, weight;
-    const Target target;
-    float* shared = nullptr;
-};
-
-static SourceBox source_box(const cg_problem& p, bool to_fine, const Box& box) {
-    SourceBox s;
-    for (int a = 0; a < 3; ++a) {
-        const index_t begin = box.begin[a + 1], last = box.end[a + 1] - 1;
-        const index_t reach = (p.window[a] - 1) * p.dilation[a];
-        const index_t low = to_fine ? floor_div(begin + p.pad[a] - reach, p.stride[a]) : begin * p.stride[a] - p.pad[a];
-        const index_t high = to_fine ? floor_div(last + p.pad[a], p.stride[a])
-                                     : last * p.stride[a] - p.pad[a] + reach;
-        s.begin[a] = most(0, low);
-        s.end[a] = most(s.begin[a], least(to_fine ? p.coarse[a] : p.fine[a], high + 1));
-    }
-    return s;
-}
-
-static void channel_gather_task(ChannelRun& run, const Gather& g, bool to_fine, index_t channel, index_t block_number,
-                                const float* weights, char* scratch) {
-    const ChannelPlan& plan = run.plan;
-    const cg_problem& p = run.p;
-    const index_t channels = least(plan.block, p.groups - channel), padded = ceil_div(channels, 8) * 8;
-    Box box;
-    block_box(plan.blocks, block_number, &box);
-    const Source& source = to_fine ? run.coarse : run.fine;
-    const bool in_place = reads_in_place(source, plan, p.groups);
-    const bool store_in_place = run.target.kind == STORE_F32 && p.groups % 8 == 0;
-    Scratch take{scratch};
-    float* buffer = take.take<float>(plan.source_floats);
-    float* line = take.take<float>(plan.line_floats);
-    TiedRow* rows = (TiedRow*)take.take<float>(p.window[0] * p.window[1] * 4);
-    const index_t* st = g.target->stride;
-    const SourceBox inside = source_box(p, to_fine, box);
-    for (index_t n = box.begin[0]; n < box.end[0]; ++n) {
-        const ChannelView v = view_channels(source, in_place, n, channel, channels, plan.block, inside, buffer);
-        for (index_t z = box.begin[1]; z < box.end[1]; ++z)
-            for (index_t y = box.begin[2]; y < box.end[2]; ++y) {
-                index_t count = 0;
-                for (index_t kz = 0; kz < p.window[0]; ++kz) {
-                    const index_t sz = tied_source(p, to_fine, 0, z, kz);
-                    for (index_t ky = 0; sz >= 0 && ky < p.window[1]; ++ky) {
-                        const index_t sy = tied_source(p, to_fine, 1, y, ky);
-                        if (sy < 0) continue;
-                        rows[count].source = v.base + sz * v.depth + sy * v.row;
-                        rows[count++].weight = weights + (kz * p.window[1] + ky) * p.window[2] * plan.block;
-                    }
-                }
-                const index_t at = n * st[0] + channel + z * st[2] + y * st[3];
-                const index_t cells = box.end[3] - box.begin[3];
-                for (index_t residue = 0; residue < g.out_step[2]; ++residue) {
-                    const AxisClass c = axis_class(p, to_fine, 2, residue);
-                    const index_t first = ceil_div(most(0, box.begin[3] - residue), g.out_step[2]);
-                    const index_t last = least(c.cells, ceil_div(most(0, box.end[3] - residue), g.out_step[2]));
-                    if (first >= last) continue;
-                    const index_t begin = residue + first * g.out_step[2];
-                    float* out = store_in_place ? (float*)g.target->data + at + begin * st[4]
-                                                : line + (begin - box.begin[3]) * plan.block;
-                    const index_t out_cell = g.out_step[2] * (store_in_place ? st[4] : plan.block);
-                    const index_t step = g.source_step[2], extent = g.source_extent[2];
-                    channel_line(c, extent, step, rows, count, first, last, padded, v, plan.block, out, out_cell);
-                }
-                if (!store_in_place)
-                    run.target.rows(run.target, at + box.begin[3] * st[4], cells, st[4], channels, 1, line, plan.block);
-            }
-    }
-}
-
-static int run_channel_gather(const cg_problem& p, bool to_fine, int threads) {
-    const Gather g = make_gather(p, to_fine);
-    ChannelPlan plan;
-    plan_channels(p, to_fine ? TO_FINE : TO_COARSE, threads, &plan);
-    ChannelRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_source(p.weight_operand),
-                   make_target(*g.target)};
-    run.shared = (float*)shared_scratch(plan.shared_bytes);
-    if (run.shared == nullptr) return CG_OUT_OF_MEMORY;
-    const index_t taps = p.window[0] * p.window[1] * p.window[2];
-    // Weights as [tap][channel] of every block, for as many channels at a time as the shared memory takes.
-    for (index_t first = 0; first < p.groups; first += plan.channels_at_once) {
-        const index_t now = least(plan.channels_at_once, p.groups - first);
-        auto pack = [&](index_t tap, char*) {
-            const index_t kx = tap % p.window[2], ky = tap / p.window[2] % p.window[1];
-            const index_t kz = tap / (p.window[2] * p.window[1]);
-            const index_t* st = p.weight_operand.stride;
-            for (index_t c = 0; c < now; c += plan.block) {
-                const index_t channels = least(plan.block, now - c);
-                float* to = run.shared + c * taps + tap * plan.block;
-                run.weight.rows(run.weight, (first + c) * st[0] + kz * st[2] + ky * st[3] + kx * st[4], 1, 0, channels,
-                                st[0], to, 0);
-                for (index_t i = channels; i < ceil_div(channels, 8) * 8; ++i) to[i] = 0;
-            }
-        };
-        const index_t parts = ceil_div(now, plan.block);
-        auto compute = [&](index_t task, char* scratch) {
-            const index_t part = task % parts;
-            channel_gather_task(run, g, to_fine, first + part * plan.block, task / parts,
-                                run.shared + part * plan.block * taps, scratch);
-        };
-        int status = in_parallel(taps * now > 20000 ? threads : 1, taps, 0, pack);
-        if (status == CG_OK) status = in_parallel(threads, parts * plan.blocks.total, plan.task_bytes, compute);
-        if (status != CG_OK) return status;
-    }
-    return CG_OK;
 }
 
 // ---- weight gradients ------------------------------------------------------------------------------------------
@@ -377,27 +315,6 @@ static void three_dots(index_t cells, const float* y, index_t y_cell, const floa
         }
 }
 
-// Lines that will be read next, asked for a few cache lines at a time: the sums below jump from cell to cell.
-struct LinesAhead {
-    const char *at = nullptr, *end = nullptr;
-    index_t pace = 0;
-
-    LinesAhead() = default;
-    // Lines [first, last) of what is read in place, of `extent`, in about so many steps.
-    LinesAhead(const ChannelView& v, index_t depth, index_t first, index_t last, index_t extent, index_t cells,
-               index_t channels, index_t steps) {
-        first = clamp(first, 0, extent);
-        last = clamp(last, first, extent);
-        if (first == last || v.cell < channels || v.row < cells * v.cell) return;
-        at = (const char*)(v.base + depth * v.depth + first * v.row);
-        end = at + ((last - first - 1) * v.row + (cells - 1) * v.cell + channels) * 4;
-        pace = ceil_div((end - at) / 64 + 1, most(1, steps));
-    }
-    INLINE void go_on() {
-        for (index_t i = 0; i < pace && at < end; ++i, at += 64) __builtin_prefetch(at, 0, 2);
-    }
-};
-
 // One coarse line with every row of the window that meets the source, for windows three columns wide.
 static void three_columns(const cg_problem& p, const ChannelView& x, const ChannelView& y, index_t z, index_t r,
                           index_t begin, index_t end, index_t channels, float* sums, index_t sums_tap, LinesAhead fine,
@@ -444,140 +361,4 @@ static void three_columns(const cg_problem& p, const ChannelView& x, const Chann
         }
         c += width;
     }
-}
-
-// A run of pixel blocks for one block of channels; sums[tap][channel of the block].
-static void channel_weight_task(ChannelRun& run, index_t channel, index_t partial, float* sums, index_t sums_tap,
-                                char* scratch) {
-    const ChannelPlan& plan = run.plan;
-    const cg_problem& p = run.p;
-    const index_t channels = least(plan.block, p.groups - channel);
-    const index_t taps = p.window[0] * p.window[1] * p.window[2];
-    const bool fine_in_place = reads_in_place(run.fine, plan, p.groups);
-    const bool coarse_in_place = reads_in_place(run.coarse, plan, p.groups);
-    Scratch take{scratch};
-    float* fine_buffer = take.take<float>(plan.source_floats);
-    float* coarse_buffer = take.take<float>(plan.line_floats);
-    const index_t padded = ceil_div(channels, 8) * 8;
-    for (index_t t = 0; t < taps; ++t) zero(sums + t * sums_tap, padded);
-    const index_t blocks = plan.blocks.total;
-    for (index_t b = blocks * partial / plan.partials; b < blocks * (partial + 1) / plan.partials; ++b) {
-        Box box;
-        block_box(plan.blocks, b, &box);
-        const SourceBox inside = source_box(p, false, box);
-        for (index_t n = box.begin[0]; n < box.end[0]; ++n) {
-            const ChannelView x = view_channels(run.fine, fine_in_place, n, channel, channels, plan.block, inside,
-                                                fine_buffer);
-            const SourceBox here{{box.begin[1], box.begin[2], box.begin[3]}, {box.end[1], box.end[2], box.end[3]}};
-            const ChannelView y = view_channels(run.coarse, coarse_in_place, n, channel, channels, plan.block, here,
-                                                coarse_buffer);
-            const bool three = p.window[2] == 3 && p.dilation[2] == 1 && p.stride[2] <= 2;
-            for (index_t z = box.begin[1]; three && z < box.end[1]; ++z)
-                for (index_t r = box.begin[2]; r < box.end[2]; ++r) {
-                    const index_t steps = ceil_div(padded, 16) * p.window[0] * p.window[1];
-                    const index_t above = r * p.stride[1] - p.pad[1] + (p.window[1] - 1) * p.dilation[1] + 1;
-                    LinesAhead fine, coarse;
-                    if (fine_in_place)
-                        fine = LinesAhead(x, clamp(z * p.stride[0] - p.pad[0], 0, p.fine[0] - 1), above,
-                                          above + p.stride[1], p.fine[1], p.fine[2], padded, steps);
-                    if (coarse_in_place) coarse = LinesAhead(y, z, r + 1, r + 2, p.coarse[1], p.coarse[2], padded, steps);
-                    three_columns(p, x, y, z, r, box.begin[3], box.end[3], padded, sums, sums_tap, fine, coarse);
-                }
-            for (index_t z = box.begin[1]; !three && z < box.end[1]; ++z)
-                for (index_t r = box.begin[2]; r < box.end[2]; ++r)
-                    for (index_t c8 = 0; c8 < padded; c8 += 8) {
-                        const float* line = y.base + z * y.depth + r * y.row + c8;
-                        const float* from = x.base + c8;
-                        index_t at[10];
-                        float* to[10];
-                        index_t held = 0, begin = 0, end = 0;
-                        const auto flush = [&] {
-                            if (held > 0 && begin < end)
-                                channel_dots_any(held, end - begin, line + begin * y.cell, y.cell,
-                                                 from + begin * p.stride[2] * x.cell, p.stride[2] * x.cell, at, to);
-                            held = 0;
-                        };
-                        for (index_t kz = 0; kz < p.window[0]; ++kz) {
-                            const index_t sz = tied_source(p, false, 0, z, kz);
-                            for (index_t ky = 0; sz >= 0 && ky < p.window[1]; ++ky) {
-                                const index_t sy = tied_source(p, false, 1, r, ky);
-                                if (sy < 0) continue;
-                                for (index_t kx = 0; kx < p.window[2]; ++kx) {
-                                    const index_t shift = kx * p.dilation[2] - p.pad[2];
-                                    Tied o = tied_cells(p.coarse[2], p.fine[2], p.stride[2], shift);
-                                    o.begin = most(o.begin, box.begin[3]);
-                                    o.end = least(o.end, box.end[3]);
-                                    if (o.begin >= o.end) continue;
-                                    const index_t offset = sz * x.depth + sy * x.row + shift * x.cell;
-                                    float* sum = sums + ((kz * p.window[1] + ky) * p.window[2] + kx) * sums_tap + c8;
-                                    if (held == 10) flush();
-                                    if (held > 0) {
-                                        // Share the cells all held taps have; do the rest of each alone.
-                                        const index_t low = most(begin, o.begin), high = least(end, o.end);
-                                        if (low >= high) flush();
-                                        else {
-                                            for (index_t i = 0; i < held; ++i) {
-                                                channel_dots<1>(low - begin, line + begin * y.cell, y.cell,
-                                                                from + begin * p.stride[2] * x.cell,
-                                                                p.stride[2] * x.cell, at + i, to + i);
-                                                channel_dots<1>(end - high, line + high * y.cell, y.cell,
-                                                                from + high * p.stride[2] * x.cell,
-                                                                p.stride[2] * x.cell, at + i, to + i);
-                                            }
-                                            begin = low;
-                                            end = high;
-                                        }
-                                    }
-                                    if (held == 0) {
-                                        begin = o.begin;
-                                        end = o.end;
-                                    }
-                                    at[held] = offset;
-                                    to[held] = sum;
-                                    channel_dots<1>(begin - o.begin, line + o.begin * y.cell, y.cell,
-                                                    from + o.begin * p.stride[2] * x.cell, p.stride[2] * x.cell,
-                                                    at + held, to + held);
-                                    channel_dots<1>(o.end - end, line + end * y.cell, y.cell,
-                                                    from + end * p.stride[2] * x.cell, p.stride[2] * x.cell, at + held,
-                                                    to + held);
-                                    ++held;
-                                }
-                            }
-                        }
-                        flush();
-                    }
-        }
-    }
-}
-
-static int run_channel_weight(const cg_problem& p, int threads) {
-    ChannelPlan plan;
-    plan_channels(p, TO_WEIGHT, threads, &plan);
-    ChannelRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_source(p.weight_operand),
-                   make_target(p.to_weight)};
-    const index_t taps = p.window[0] * p.window[1] * p.window[2];
-    run.shared = (float*)shared_scratch(plan.shared_bytes);
-    if (run.shared == nullptr) return CG_OUT_OF_MEMORY;
-    const index_t* st = p.to_weight.stride;
-    for (index_t first = 0; first < p.groups; first += plan.channels_at_once) {
-        const index_t now = least(plan.channels_at_once, p.groups - first), parts = ceil_div(now, plan.block);
-        const index_t partial_floats = taps * plan.channels_at_once;
-        auto compute = [&](index_t task, char* scratch) {
-            const index_t part = task % parts, partial = task / parts;
-            channel_weight_task(run, first + part * plan.block, partial,
-                                run.shared + partial * partial_floats + part * plan.block, plan.channels_at_once, scratch);
-        };
-        auto add = [&](index_t tap, char*) {
-            float* sums = run.shared + tap * plan.channels_at_once;
-            for (index_t partial = 1; partial < plan.partials; ++partial)
-                for (index_t c = 0; c < now; ++c) sums[c] += sums[partial * partial_floats + c];
-            const index_t kx = tap % p.window[2], ky = tap / p.window[2] % p.window[1];
-            const index_t kz = tap / (p.window[2] * p.window[1]);
-            run.target.rows(run.target, first * st[0] + kz * st[2] + ky * st[3] + kx * st[4], 1, 0, now, st[0], sums, 0);
-        };
-        int status = in_parallel(threads, parts * plan.partials, plan.task_bytes, compute);
-        if (status == CG_OK) status = in_parallel(taps * now > 20000 ? threads : 1, taps, 0, add);
-        if (status != CG_OK) return status;
-    }
-    return CG_OK;
 }

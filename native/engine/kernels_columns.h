@@ -114,7 +114,7 @@ static void multiply_row_panel(ColumnRun& run, index_t group, index_t first, ind
             continue;
         }
         for (index_t j = 0; j < length; ++j) {
-            const index_t to = at + (i + j) / plan.taps * st[1] + tap_place(p, (i + j) % plan.taps);
+            const index_t to = at + (i + j) / plan.taps * st[1] + tap_place(p, (i + j) % plan.taps, st);
             for (index_t r = 0; r < height; ++r)
                 run.target.rows(run.target, to + r * st[0], 1, 0, 1, 1, line + r * COLUMN_LINE + j, 0);
         }

@@ -271,7 +271,7 @@ static void write_few(FewRun& run, index_t group, index_t f) {
             continue;
         }
         for (index_t i = 0; i < length; ++i)
-            run.target.rows(run.target, at + tap_place(p, begin + i), channels, st[0], 1, 1, line + i, LINE);
+            run.target.rows(run.target, at + tap_place(p, begin + i, st), channels, st[0], 1, 1, line + i, LINE);
     }
     if (!finite) raise_flag(&run.broken);
 }

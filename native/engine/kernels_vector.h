@@ -25,13 +25,14 @@ static INLINE v8 load8(const float* p) { return *(const v8_unaligned*)p; }
 static INLINE void store8(float* p, v8 v) { *(v8_unaligned*)p = v; }
 static INLINE vf broadcast(float x) { return x - vf{}; }
 // Loaded once and kept: the compiler would rather load again for each use, and half of such loads cross a cache line.
-static INLINE v8 load8_once(const float* p) {
-    v8 v = load8(p);
+template <class V> static INLINE V kept(V v) {
 #if defined(__AVX__)
     asm("" : "+x"(v));
 #endif
     return v;
 }
+static INLINE v8 load8_once(const float* p) { return kept(load8(p)); }
+static INLINE vf load_once(const float* p) { return kept(load(p)); }
 static INLINE v8 broadcast8(float x) { return x - v8{}; }
 
 static INLINE v8 fma8(v8 a, v8 b, v8 c) {

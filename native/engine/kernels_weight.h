@@ -186,9 +186,9 @@ static bool dense_window(const cg_problem& p) {
     return true;
 }
 
-// Where a tap of the window is in the weight tensor, from the first one.
-static index_t tap_place(const cg_problem& p, index_t tap) {
-    const index_t *st = p.to_weight.stride, x = tap % p.window[2], y = tap / p.window[2] % p.window[1];
+// Where a tap of the window is in a weight tensor of these strides, from the first one.
+static index_t tap_place(const cg_problem& p, index_t tap, const index_t* st) {
+    const index_t x = tap % p.window[2], y = tap / p.window[2] % p.window[1];
     return tap / (p.window[2] * p.window[1]) * st[2] + y * st[3] + x * st[4];
 }
 

@@ -1,4 +1,4 @@
-// Depthwise: weights summed along rows, and all gradients where channels lie side by side.
+// Depthwise: weights summed along rows, and all gradients where channels lie side by side, also those of small groups.
 #include "plan_parts.h"
 
 namespace cg {
@@ -49,17 +49,19 @@ void plan_depthwise_weight(const cg_problem& p, DepthwiseWeightPlan* plan) {
 void plan_channels(const cg_problem& p, int contraction, int threads, ChannelPlan* plan) {
     const bool to_fine = contraction == TO_FINE;
     const index_t taps = p.window[0] * p.window[1] * p.window[2];
+    plan->mates = p.fine_channels;
+    plan->channels = p.groups * plan->mates;
     index_t extent[4] = {p.batch, 0, 0, 0};
     for (int a = 0; a < 3; ++a) extent[a + 1] = to_fine ? p.fine[a] : p.coarse[a];
     // Few taps: float32 is read in place, all channels of a cell together. Many: a buffer without the cache-set
     // collisions of the tensor's own pitch pays, and it should stay in L1.
     plan->copies = taps > 12;
-    plan->block = clamp(round_up(p.groups, 16), 16, plan->copies ? 64 : 256);
+    plan->block = clamp(round_up(plan->channels, 16), 16, plan->copies ? 64 : 256);
     // Gradients of the data may be cut as the threads like; the blocks of the weight sum are the problem's.
     index_t target = 1024;
     plan->blocks = make_blocks(extent, target, 16);
     while (contraction != TO_WEIGHT && target > 64 &&
-           plan->blocks.total * ceil_div(p.groups, plan->block) < 4 * index_t(threads)) {
+           plan->blocks.total * ceil_div(plan->channels, plan->block) < 4 * index_t(threads)) {
         target /= 2;
         plan->blocks = make_blocks(extent, target, 16);
     }
@@ -71,20 +73,20 @@ void plan_channels(const cg_problem& p, int contraction, int threads, ChannelPla
     }
     plan->source_floats = box * plan->block;
     plan->line_floats = contraction == TO_WEIGHT ? target * plan->block : plan->blocks.per[3] * plan->block;
-    const index_t room = SHARED_FLOATS / taps;
+    const index_t room = SHARED_FLOATS / (taps * plan->mates);
     plan->partials = contraction == TO_WEIGHT
-        ? clamp(least(8, plan->blocks.total / 2), 1, most(1, room / least(room, round_up(p.groups, 16)))) : 1;
+        ? clamp(least(8, plan->blocks.total / 2), 1, most(1, room / least(room, round_up(plan->channels, 16)))) : 1;
     const index_t fit = room / plan->partials / plan->block * plan->block;
-    plan->channels_at_once = least(round_up(p.groups, plan->block), most(16, fit));
+    plan->channels_at_once = least(round_up(plan->channels, plan->block), most(16, fit));
     plan->block = least(plan->block, plan->channels_at_once);
     plan->task_bytes = floats(plan->source_floats) + floats(plan->line_floats) +
                        floats(p.window[0] * p.window[1] * 4);
-    plan->shared_bytes = floats(plan->partials * plan->channels_at_once * taps);
+    plan->shared_bytes = floats(plan->partials * plan->channels_at_once * taps * plan->mates);
 }
 
 bool channels_fit(const cg_problem& p, int contraction) {
     const index_t taps = p.window[0] * p.window[1] * p.window[2];
-    if (taps > SHARED_FLOATS / 64 || (contraction == TO_FINE && p.stride[2] > 64)) return false;
+    if (taps > SHARED_FLOATS / 64 / p.fine_channels || (contraction == TO_FINE && p.stride[2] > 64)) return false;
     ChannelPlan plan;
     plan_channels(p, contraction, 1, &plan);
     return plan.source_floats <= 4 * ACCUMULATOR_FLOATS;

@@ -79,11 +79,12 @@ struct Case {
     Tensor fine, coarse, weight, result[3];
 
     void make() {
-        const bool depthwise = rng() % 3 == 0;
+        enum { DEPTHWISE, SMALL_GROUPS, DENSE, KINDS };
+        const size_t kind = rng() % KINDS;
         p.batch = pick({1, 2, 3});
-        p.groups = depthwise ? pick({1, 3, 8, 17, 24}) : pick({1, 1, 2, 3});
-        p.fine_channels = depthwise ? 1 : pick({1, 2, 3, 5, 8, 17});
-        p.coarse_channels = depthwise ? 1 : pick({1, 2, 4, 7, 9, 19});
+        p.groups = kind == DEPTHWISE ? pick({1, 3, 8, 17, 24}) : kind == SMALL_GROUPS ? pick({1, 3, 6, 9}) : pick({1, 1, 2, 3});
+        p.fine_channels = kind == DEPTHWISE ? 1 : kind == SMALL_GROUPS ? pick({2, 4}) : pick({1, 2, 3, 5, 8, 17});
+        p.coarse_channels = kind == DENSE ? pick({1, 2, 4, 7, 9, 19}) : p.fine_channels;
         const int axes = int(pick({1, 2, 2, 3}));
         for (int a = 0; a < 3; ++a) {
             const bool used = a >= 3 - axes;
