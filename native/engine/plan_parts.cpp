@@ -2,11 +2,8 @@
 #include "plan_parts.h"
 
 namespace cg {
-namespace {
 
 index_t gcd(index_t a, index_t b) { return b == 0 ? a : gcd(b, a % b); }
-
-}  // namespace
 
 // Whether storing a sum errs more than any chain: in 16 bits or less it does, and the sum is not cut into short ones.
 bool outweighs_chains(const cg_tensor& result) { return bytes_per_element(result.dtype) <= 2; }

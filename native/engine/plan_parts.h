@@ -20,6 +20,7 @@ struct Spread {
 };
 
 bool outweighs_chains(const cg_tensor& result);
+index_t gcd(index_t a, index_t b);
 index_t even_part(index_t extent, index_t limit, index_t multiple);
 AxisClass fine_class(const cg_problem& p, int axis, index_t residue, index_t first_try = 0);
 AxisTaps coarse_taps(const cg_problem& p, int axis);

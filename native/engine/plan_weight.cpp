@@ -72,7 +72,9 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     const index_t panel = index_t(plan->panel_vectors) * lanes;
     plan->panels = ceil_div(c, panel);
     plan->tile_channel = tile_floats(plan->blocks, spread);
-    plan->tile_channels = even_part(f, clamp(tile_limit / most(1, plan->tile_channel), 1, f), 1);
+    // The rows of a tile, (channel, tap), are whole panels where there is room.
+    plan->tile_channels = even_part(f, clamp(tile_limit / most(1, plan->tile_channel), 1, f),
+                                    plan->panel_rows / gcd(plan->panel_rows, plan->most_taps));
     // Channels last under a single tap: copied as they lie (with more taps rows of one channel are read faster). What a
     // cell takes is an odd number of cache lines, so that neighbours do not fight for the same cache sets.
     plan->channels_inside =
