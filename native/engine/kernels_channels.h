@@ -205,8 +205,8 @@ struct LineTaps {
 // A line of cells of one class.
 static void channel_line(const AxisClass& c, index_t source_extent, index_t source_step, const TiedRow* rows,
                          index_t row_count, index_t cell_begin, index_t cell_end, index_t channels,
-                         const ChannelView& v, const LineWeights& weights, float* out, index_t out_cell, LinesAhead,
-                         LinesAhead) {
+                         const ChannelView& v, const LineWeights& weights, float* out, index_t out_cell,
+                         LinesAhead reads, LinesAhead writes) {
     const LineTaps line(c, source_extent, source_step, cell_begin, cell_end);
     const index_t taps = line.taps, step = line.step, offset = line.offset, whole_end = line.whole_end;
     const index_t weight = c.taps.first_tap * weights.tap, tap_weight = c.taps.tap_step * weights.tap;
@@ -228,7 +228,25 @@ static void channel_line(const AxisClass& c, index_t source_extent, index_t sour
     };
     index_t j = cell_begin;
     for (; j < line.whole_begin; ++j) one_cell(j);
-    if (channels >= 64 && row_count * taps <= MOST_TERMS && j < whole_end) {
+    // Cells side by side share what neighbouring taps read. Few taps gain by that where memory is asked for ahead and cells
+    // do not fall on the same sets of the cache; otherwise they go cell by cell, all channels of each. Sliding goes the way
+    // the taps go: backwards over source and cells where they fall.
+    const bool few_terms = channels >= 64 && row_count * taps <= MOST_TERMS;
+    const bool shares = !few_terms || (taps >= 3 && whole_end - j >= 24 && reads.at != nullptr && v.cell % 256 != 0);
+    const bool slides = source_step == 1 && magnitude(step) == 1 && shares;
+    for (; slides && j + 8 <= whole_end; j += 8) {
+        const index_t first = j + (step > 0 ? 0 : 7);
+        for (index_t i = 0; i < channels;) {
+            const bool wide = LANES > 8 && i + LANES <= channels;
+            reads.go_on();
+            writes.go_on<WRITES>();
+            (wide ? slide_cells<WideChannels, 8> : slide_cells<EightChannels, 8>)(
+                rows, row_count, taps, (first + offset) * v.cell + i, tap_source, weight + i, tap_weight,
+                out + (first - cell_begin) * out_cell + i, step * out_cell);
+            i += wide ? LANES : 8;
+        }
+    }
+    if (few_terms && j < whole_end) {
         Terms terms;
         index_t count = 0;
         for (index_t r = 0; r < row_count; ++r)
@@ -238,17 +256,6 @@ static void channel_line(const AxisClass& c, index_t source_extent, index_t sour
             }
         term_cells_any(count, terms, whole_end - j, cell_source, channels, out + (j - cell_begin) * out_cell, out_cell);
         j = whole_end;
-    }
-    // Sliding goes the way the taps go: backwards over source and cells where they fall.
-    for (; source_step == 1 && magnitude(step) == 1 && j + 8 <= whole_end; j += 8) {
-        const index_t first = j + (step > 0 ? 0 : 7);
-        for (index_t i = 0; i < channels;) {
-            const bool wide = LANES > 8 && i + LANES <= channels;
-            (wide ? slide_cells<WideChannels, 8> : slide_cells<EightChannels, 8>)(
-                rows, row_count, taps, (first + offset) * v.cell + i, tap_source, weight + i, tap_weight,
-                out + (first - cell_begin) * out_cell + i, step * out_cell);
-            i += wide ? LANES : 8;
-        }
     }
     for (; j + 4 <= whole_end; j += 4) {
         const index_t source = (j * source_step + offset) * v.cell;

@@ -6,6 +6,7 @@ struct ChannelRun {
     const ChannelPlan& plan;
     const Source fine, coarse, weight;
     const Target target;
+    bool far = false;  // lines are worth asking for ahead
     float* shared = nullptr;
 };
 
@@ -63,7 +64,7 @@ static void channel_gather_task(ChannelRun& run, const Gather& g, bool to_fine, 
                 const index_t cells = box.end[3] - box.begin[3];
                 // The next line and the source row that is new for it.
                 LinesAhead reads, writes;
-                if (plan.mates > 1 && y + 1 < box.end[2]) {
+                if (run.far && y + 1 < box.end[2]) {
                     const index_t steps = ceil_div(cells, GROUPED_CELLS) * ceil_div(padded, GROUPED_PITCH);
                     index_t depth = -1, newest = -1;
                     for (index_t kz = 0; kz < p.window[0]; ++kz) depth = most(depth, tied_source(p, to_fine, 0, z, kz));
@@ -98,7 +99,7 @@ static int run_channel_gather(const cg_problem& p, bool to_fine, int threads) {
     ChannelPlan plan;
     plan_channels(p, to_fine ? TO_FINE : TO_COARSE, threads, &plan);
     ChannelRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_source(p.weight_operand),
-                   make_target(*g.target)};
+                   make_target(*g.target), is_far(*g.source, p.batch * plan.channels, g.source_extent)};
     run.shared = (float*)shared_scratch(plan.shared_bytes);
     if (run.shared == nullptr) return CG_OUT_OF_MEMORY;
     const index_t taps = taps_of(p), mates = plan.mates, unit = weight_unit(plan);

@@ -50,8 +50,8 @@ class Lane:
     """Everything a call needs that the plan already knows."""
 
     __slots__ = (
-        "_alignment", "_apart", "_cg_run", "_contiguous", "_dtypes", "_forms", "_results", "_shapes", "_transposed",
-        "plan",
+        "_alignment", "_apart", "_cg_run", "_contiguous", "_dtypes", "_forms", "_last", "_results", "_shapes",
+        "_transposed", "plan",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, operands: tuple[TensorSpec, TensorSpec, TensorSpec]) -> None:
@@ -79,6 +79,7 @@ class Lane:
         spans = tuple((0, end) for end in (*sizes, *ends))
         self._contiguous: Form = (packer.pack, between, spans, self._makers((False, False, False)))
         self._forms: dict[tuple[Any, ...], Form | None] = {}
+        self._last: tuple[tuple[Any, ...], Form | None] = ((), None)  # of operands, and results made for them
         self._apart: tuple[Any, ...] = ()  # addresses and reach of the last arrays that were seen to share no byte
 
     def _makers(self, channels_last: tuple[bool, bool, bool]) -> tuple[Maker, ...]:
@@ -105,9 +106,12 @@ class Lane:
             form: Form | None = self._contiguous
         else:
             key = (grad_output.strides, input.strides, weight.strides)
-            form = self._forms.get(key, _UNKNOWN)
-            if form is _UNKNOWN:
-                form = self._with_fresh_results(key, grad_output, input, weight)
+            last_key, form = self._last  # strides are compared sooner than looked up
+            if key != last_key:
+                form = self._forms.get(key, _UNKNOWN)
+                if form is _UNKNOWN:
+                    form = self._with_fresh_results(key, grad_output, input, weight)
+                self._last = key, form
         if form is None:
             return None
         pack, between, spans, makers = form
