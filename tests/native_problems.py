@@ -46,6 +46,7 @@ LINES = (
     "conv n2 c19>19 i17x23 k3x3 s1 p1 d1 g19 fp32",  # depthwise, square window
     "conv n2 c16>16 i18x20 k5x5 s1 p2 d1 g16 fp32",
     "conv n1 c24>24 i21x9 k7x7 s1 p3 d1 g24 fp32",
+    "conv n11 c33>33 i21x22 k5x5 s1 p2 d1 g33 fp32",  # depthwise: blocks of unequal numbers of images
     "conv n2 c16>16 i19x21 k3x3 s2 p1 d1 g16 fp32",  # depthwise with residues
     "conv n1 c8>8 i16x33 k4x3 s1 p2 d2x3 g8 fp32",  # depthwise, dilated: no neighbouring rows
     "conv n1 c9>9 i20x24 k31x31 s1 p15 d1 g9 fp32",  # depthwise, wide window
