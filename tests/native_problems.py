@@ -27,6 +27,7 @@ LINES = (
     "conv n6 c22>22 i24x24 k3x3 s1 p1 d1 g11 fp32",  # ... of which a last task has fewer
     "conv n2 c24>24 i9x29 k5x4 s1 p2 d1 g6 fp32",  # four channels per group: more than three taps, cells that overlap
     "conv n2 c40>40 i11x37 k3x3 s2 p1 d1 g10 fp32",  # ... with residues
+    "conv n1 c68>68 i5x26 k3x3 s1 p1 d1 g17 fp32",  # ... with several vectors of channels at an edge
     "tconv n2 c16>16 i8x27 k3x5 s1x2 p1x2 d2x1 g8 fp32",  # two channels per group: taps that do not slide
     "conv n2 c20>20 i140 k7 s1 p12 d4 g10 fp32",
     "conv n3 c10>7 i19x24 k3x3 s1 p1 d1 g1 fp32",  # few output channels, lines of whole vectors
