@@ -57,8 +57,8 @@ after the other in each round; {threads} thread(s), {clock} clock. Milliseconds 
 Ratios are PyTorch's time by ours, above 1 we are faster: the median of the rounds' ratios, for a
 round is one moment of a machine whose speed changes. "Of sgemm" is our rate by that of PyTorch's own float32 matrix
 product (1024 x 1024) in the same rounds. All results are new arrays, in memory that results of the call before gave
-back: the C library recycles it up to 32 MiB an array, above that convgrad does for its own; of PyTorch's the system
-zeroes every page first then.
+back: the C library recycles it up to 32 MiB an array, above that convgrad does for its own. PyTorch's larger ones are
+new memory, of which the system zeroes every page first.
 
 {isas}
 

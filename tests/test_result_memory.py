@@ -9,6 +9,7 @@ import pytest
 
 import convgrad
 from convgrad import result_memory
+from convgrad.arrays import is_channels_last
 
 FLOAT = np.dtype(np.float32)
 LARGE = "conv n1 c1>1 i3000x3000 k1x1 fp32"
@@ -101,7 +102,7 @@ def test_a_limit_that_is_no_number_is_refused_in_words(monkeypatch, text):
 
 def test_small_results_are_ordinary_arrays():
     """The C library recycles those by itself."""
-    assert result_memory.empty((result_memory.SMALLEST // 4,), FLOAT).flags.owndata
+    assert result_memory.empty((result_memory.RECYCLED_ANYWAY // 4,), FLOAT).flags.owndata
 
 
 def test_threads_never_hold_the_same_memory():
@@ -151,10 +152,10 @@ def test_gradients_lie_as_their_tensors_do(last, threads):
     given = [channels_last(t) if is_last else t for t, is_last in zip((x, w), last, strict=True)]
     for _ in range(2):
         got = convgrad.conv_backward(g, *given, threads=threads)
-        assert [result_memory.is_channels_last(t) for t in got[:2]] == list(last)
+        assert [is_channels_last(t) for t in got[:2]] == list(last)
         assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True))
     output = convgrad.convolution(given[0], w)
-    assert result_memory.is_channels_last(output) == last[0]
+    assert is_channels_last(output) == last[0]
     assert np.array_equal(output, convgrad.convolution(x, w))
 
 
@@ -173,7 +174,7 @@ def test_other_strides_give_plain_gradients(strange):
 def test_large_results_can_be_channels_last():
     """The order and the memory of a dead result together."""
     first = result_memory.empty((1, 8, 1200, 1200), FLOAT, channels_last=True)
-    assert first.shape == (1, 8, 1200, 1200) and result_memory.is_channels_last(first)
+    assert first.shape == (1, 8, 1200, 1200) and is_channels_last(first)
     place = address(first)
     del first
     assert address(result_memory.empty((1, 8, 1200, 1200), FLOAT, channels_last=True)) == place

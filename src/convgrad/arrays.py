@@ -60,6 +60,13 @@ def as_array(source: object, name: str = "array") -> AnyArray:
     return array
 
 
+def is_channels_last(tensor: AnyArray) -> bool:
+    """Whether a cell's channels (axis 1) lie side by side, and the cells in order."""
+    if tensor.ndim < 3 or tensor.flags.c_contiguous:
+        return False
+    return bool(np.moveaxis(tensor, 1, -1).flags.c_contiguous)
+
+
 def _from_dlpack(source: Any, name: str) -> AnyArray:
     try:
         device = source.__dlpack_device__()

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.exceptions import TooHardError
 
 from convgrad import dtypes, engines, products, result_memory, rounding
-from convgrad.arrays import AnyArray, as_array
+from convgrad.arrays import AnyArray, as_array, is_channels_last
 from convgrad.planning import Plan, Result, Step, make_plan
 from convgrad.problem import ConvProblem, prove
 from convgrad.request import CONFORMANCES, MATH_NAMES, Operator, PadEntry, Request, TensorSpec, with_output
@@ -443,7 +443,7 @@ def _fresh(problem: ConvProblem, step: Step, operands: tuple[Operand, Operand]) 
     r = problem.request
     spec = (r.grad_input, r.grad_weight, r.grad_bias)[place]
     assert spec is not None
-    last = step.result is not Result.GRAD_BIAS and result_memory.is_channels_last(operands[place].array)
+    last = step.result is not Result.GRAD_BIAS and is_channels_last(operands[place].array)
     return result_memory.empty(spec.shape, rounding.storage(dtypes.find(step.stored_as)), last)
 
 
@@ -507,7 +507,7 @@ def _forward(
             )
         b = rounding.load(dtypes.find(operand.dtype), operand.array)
     if out is None:
-        last = result_memory.is_channels_last(x.array)
+        last = is_channels_last(x.array)
         array = result_memory.empty(spec.shape, rounding.storage(dtypes.find(spec.dtype)), last)
     else:
         buffer = _buffer(out, "out")

@@ -18,8 +18,8 @@ import numpy as np
 
 from convgrad.arrays import AnyArray
 
-SMALLEST = 32 << 20
-"""Bytes of the smallest result held here; the C library recycles memory up to this size by itself."""
+RECYCLED_ANYWAY = 32 << 20
+"""Bytes: the C library recycles memory up to this size by itself, only larger results are held here."""
 _PAGE = 2 << 20
 _DEFAULT_MIB = 256
 _NAME = "CONVGRAD_RESULT_MEMORY_MIB"
@@ -79,19 +79,12 @@ def _mapping_of(size: int) -> mmap.mmap:
     return mapping
 
 
-def is_channels_last(tensor: AnyArray) -> bool:
-    """Whether a cell's channels (axis 1) lie side by side, and the cells in order."""
-    if tensor.ndim < 3 or tensor.flags.c_contiguous:
-        return False
-    return bool(np.moveaxis(tensor, 1, -1).flags.c_contiguous)
-
-
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], channels_last: bool = False) -> AnyArray:
     """As `numpy.empty`; large ones in memory of a result that died where there is any of about this size."""
     if channels_last:
         return np.moveaxis(empty((shape[0], *shape[2:], shape[1]), dtype), -1, 1)
     size = prod(shape) * dtype.itemsize
-    if size <= SMALLEST or not hasattr(mmap, "MADV_FREE"):
+    if size <= RECYCLED_ANYWAY or not hasattr(mmap, "MADV_FREE"):
         return np.empty(shape, dtype)
     most_kept = _most_kept()
     if size > most_kept:

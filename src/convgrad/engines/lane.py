@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from convgrad import result_memory, rounding
-from convgrad.arrays import AnyArray
+from convgrad.arrays import AnyArray, is_channels_last
 from convgrad.engines import native
 from convgrad.planning import Plan, Result
 from convgrad.request import TensorSpec
@@ -87,9 +87,9 @@ class Lane:
         for place, _, shape, dtype in self._results:
             last = channels_last[place]
             make: Callable[[], AnyArray] = partial(result_memory.empty, shape, dtype, last)
-            if prod(shape) * dtype.itemsize <= result_memory.SMALLEST:  # the same, sooner
-                strides = make().strides
-                make = partial(_Array, shape, dtype, None, 0, strides) if last else partial(np.empty, shape, dtype)
+            if prod(shape) * dtype.itemsize <= result_memory.RECYCLED_ANYWAY:  # the same, sooner
+                in_order = partial(np.empty, shape, dtype)
+                make = partial(_Array, shape, dtype, None, 0, make().strides) if last else in_order
             makers.append((place, shape, dtype, make))
         return tuple(makers)
 
@@ -166,7 +166,7 @@ class Lane:
 
     def _with_fresh_results(self, key: tuple[Any, ...], g: AnyArray, x: AnyArray, w: AnyArray) -> Form | None:
         """The form of operands with these strides, kept; their gradients are made as they lie."""
-        makers = self._makers((result_memory.is_channels_last(x), result_memory.is_channels_last(w), False))
+        makers = self._makers((is_channels_last(x), is_channels_last(w), False))
         results: list[AnyArray | None] = [None, None, None]
         for place, _, _, make in makers:
             results[place] = make()
