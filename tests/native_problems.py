@@ -43,6 +43,7 @@ LINES = (
     "conv n1 c2>2 i3x3 k3x3 s7x5 p2 d1 g1 fp32",  # strides beyond the extent
     "tconv n2 c6>5 i7x6 k4x4 s2 p1 d1 g1 fp32",  # transposed: fine and coarse change places
     "tconv n2 c40>24 i8x16 k2x2 s2 p0 d1 g1 fp32",  # planes that are whole pairs of cache lines
+    "conv n2 c50>50 i11x12 k4x4 s2 p1 d1 g1 fp32",  # weights of four residues, packed by several tasks
     "tconv n1 c8>8 i9x5 k3x3 s3x1 p1x0 d1x2 g4 fp32",
     "conv n2 c19>19 i17x23 k3x3 s1 p1 d1 g19 fp32",  # depthwise, square window
     "conv n2 c16>16 i18x20 k5x5 s1 p2 d1 g16 fp32",

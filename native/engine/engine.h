@@ -91,6 +91,10 @@ struct Gather {
 enum { MAX_CLASSES = 16, MOST_TAPS = 512 };  // of a pass; of a tap group
 enum { CACHE_LINE = 16 };                    // floats
 
+// Floats from one row of sums to the next: an odd number of cache lines, or no whole number, so that the rows a
+// microkernel has at hand do not fight for a few sets of the cache.
+inline index_t sums_apart(index_t columns) { return columns % (2 * CACHE_LINE) == 0 ? columns + CACHE_LINE : columns; }
+
 // Rows of a register tile two vectors wide: with two vectors and a broadcast they take 15 of 16 registers, and 19 of
 // the 32 of AVX-512, where whole panels of eight leave no rest of the usual numbers of channels.
 enum { PANEL_ROWS = 6, WIDE_PANEL_ROWS = 8, MOST_PANEL_ROWS = 8 };

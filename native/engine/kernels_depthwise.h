@@ -358,7 +358,8 @@ static int run_depthwise_pass(const Gather& g, const GatherPass& pass, int threa
             for (index_t c = task * 16; c < least(channels, task * 16 + 16); ++c) {
                 float* to = run.packed + c * pass.reduction;
                 for (index_t kb = 0; kb < k_blocks; ++kb)
-                    pack_weights(run, run.first_chunk + c, 0, 1, k_block(run, kb), to + packed_before(run, kb)).note(&run);
+                    pack_weights(run, run.first_chunk + c, 0, PackedRows{1, 0, 1}, k_block(run, kb),
+                                 to + packed_before(run, kb)).note(&run);
             }
         };
         int status = in_parallel(threads, ceil_div(channels, 16), 0, pack);

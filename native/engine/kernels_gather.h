@@ -259,24 +259,63 @@ static index_t packed_before(const GatherRun& run, index_t number) {
     return before;
 }
 
-// out[t*step][i] = from[i*row + at[t]]
-template <int HEIGHT>
-static void turn_rows(const float* from, index_t row, const index_t* at, index_t taps, float* out, index_t step) {
-    for (index_t t = 0; t < taps; ++t, out += step * HEIGHT)
-        UNROLL for (int i = 0; i < HEIGHT; ++i) out[i] = from[i * row + at[t]];
+// The first COUNT of eight.
+template <int COUNT> static INLINE void store_first(float* p, v8 v) {
+    if (COUNT == 8) return store8(p, v);
+    if (COUNT >= 4) {
+        __builtin_memcpy(p, &v, 16);
+        p += 4;
+        v = __builtin_shufflevector(v, v, 4, 5, 6, 7, 4, 5, 6, 7);
+    }
+    if (COUNT % 4 >= 2) {
+        __builtin_memcpy(p, &v, 8);
+        p += 2;
+        v = __builtin_shufflevector(v, v, 2, 3, 2, 3, 2, 3, 2, 3);
+    }
+    if (COUNT % 2 == 1) *p = v[0];
 }
 
-static void turn_rows_any(index_t height, const float* from, index_t row, const index_t* at, index_t taps, float* out,
+// Where the taps of a channel lie from the first one on.
+struct TapPlaces {
+    index_t count, reach;    // reach: up to the last one
+    bool side_by_side;
+    index_t at[MOST_TAPS];
+};
+
+// out[t*step][i] = from[i*row + taps.at[t]]
+template <int HEIGHT>
+static void turn_rows(const float* from, index_t row, const TapPlaces& taps, float* out, index_t step) {
+    const index_t count = taps.count;
+    index_t t = 0;
+    if (taps.side_by_side) {
+        for (; t + 8 <= count; t += 8) {
+            v8 v[8] = {};
+            UNROLL for (int i = 0; i < HEIGHT; ++i) v[i] = load8(from + i * row + t);
+            transpose8(v);
+            UNROLL for (int k = 0; k < 8; ++k) store_first<HEIGHT>(out + (t + k) * step * HEIGHT, v[k]);
+        }
+        for (; t + 4 <= count; t += 4) {
+            v8 v[8] = {}, turned[4];
+            UNROLL for (int i = 0; i < HEIGHT; ++i) v[i] = load_four(from + i * row + t);
+            transpose8x4(v, turned);
+            UNROLL for (int k = 0; k < 4; ++k) store_first<HEIGHT>(out + (t + k) * step * HEIGHT, turned[k]);
+        }
+    }
+    for (; t < count; ++t)
+        UNROLL for (int i = 0; i < HEIGHT; ++i) out[t * step * HEIGHT + i] = from[i * row + taps.at[t]];
+}
+
+static void turn_rows_any(index_t height, const float* from, index_t row, const TapPlaces& taps, float* out,
                           index_t step) {
     switch (height) {
-    case 1: return turn_rows<1>(from, row, at, taps, out, step);
-    case 2: return turn_rows<2>(from, row, at, taps, out, step);
-    case 3: return turn_rows<3>(from, row, at, taps, out, step);
-    case 4: return turn_rows<4>(from, row, at, taps, out, step);
-    case 5: return turn_rows<5>(from, row, at, taps, out, step);
-    case 6: return turn_rows<6>(from, row, at, taps, out, step);
-    case 7: return turn_rows<7>(from, row, at, taps, out, step);
-    default: return turn_rows<8>(from, row, at, taps, out, step);
+    case 1: return turn_rows<1>(from, row, taps, out, step);
+    case 2: return turn_rows<2>(from, row, taps, out, step);
+    case 3: return turn_rows<3>(from, row, taps, out, step);
+    case 4: return turn_rows<4>(from, row, taps, out, step);
+    case 5: return turn_rows<5>(from, row, taps, out, step);
+    case 6: return turn_rows<6>(from, row, taps, out, step);
+    case 7: return turn_rows<7>(from, row, taps, out, step);
+    default: return turn_rows<8>(from, row, taps, out, step);
     }
 }
 
@@ -339,10 +378,11 @@ static index_t pack_side_by_side(const GatherRun& run, index_t at, index_t rows,
 }
 
 // A panel of `height` rows: [step][row], steps as step_number says.
-static void pack_panel(const GatherRun& run, index_t at, index_t height, index_t depth, const index_t* tap_at,
-                       index_t count, index_t reach, float* panel) {
+static void pack_panel(const GatherRun& run, index_t at, index_t height, index_t depth, const TapPlaces& taps,
+                       float* panel) {
     const Gather& g = run.g;
     const Source& w = run.weight;
+    const index_t count = taps.count, reach = taps.reach;
     float line[MOST_PANEL_ROWS * MOST_TAPS];
     // Taps of other dtypes are converted in one row where they are neighbours, one by one otherwise.
     const bool in_place = w.kind == LOAD_F32;
@@ -350,7 +390,7 @@ static void pack_panel(const GatherRun& run, index_t at, index_t height, index_t
     const bool paired = run.pass.paired;
     if (!in_place && g.weight_depth == 1 && depth > 1) {  // channels to be reduced lie side by side
         for (index_t t = 0; t < count; ++t) {
-            w.rows(w, at + tap_at[t], height, g.weight_row, depth, 1, line, depth);
+            w.rows(w, at + taps.at[t], height, g.weight_row, depth, 1, line, depth);
             for (index_t r = 0; r < depth; ++r)
                 for (index_t i = 0; i < height; ++i)
                     panel[step_number(depth, count, paired, r, t) * height + i] = line[i * depth + r];
@@ -366,13 +406,13 @@ static void pack_panel(const GatherRun& run, index_t at, index_t height, index_t
             const index_t to_come = r + 6 < depth ? 6 * g.weight_depth : 0;
             const uintptr_t later = (uintptr_t)(weights + to_come);  // may reach beyond the last weight
             for (index_t i = 0; i < height * count * 4; i += 64) __builtin_prefetch((const void*)(later + size_t(i)));
-            turn_rows_any(height, weights, g.weight_row, tap_at, count, out, step);
+            turn_rows_any(height, weights, g.weight_row, taps, out, step);
         } else if (neighbours && count > 1) {
             w.rows(w, from, height, g.weight_row, reach, 1, line, reach);
-            turn_rows_any(height, line, reach, tap_at, count, out, step);
+            turn_rows_any(height, line, reach, taps, out, step);
         } else {
             for (index_t t = 0; t < count; ++t)
-                w.rows(w, from + tap_at[t], 1, 0, height, g.weight_row, out + t * step * height, 0);
+                w.rows(w, from + taps.at[t], 1, 0, height, g.weight_row, out + t * step * height, 0);
         }
     }
 }
@@ -395,13 +435,31 @@ static void pair_panel(index_t height, index_t depth, index_t taps, const float*
     if (depth % 2 != 0) pair_up(panel + 2 * pairs * height, nullptr, taps * height, to + pairs * height, check);
 }
 
-// to = for each class: for each panel of rows: its steps. Rows begin + [0, rows) of a group.
-static WeightReport pack_weights(const GatherRun& run, index_t group, index_t begin, index_t rows, const KBlock& k,
-                                 float* to) {
+static TapPlaces tap_places(const Gather& g, const AxisTaps taps[3], index_t first) {
+    TapPlaces places;
+    places.count = 0;
+    places.side_by_side = true;
+    for (index_t z = 0; z < taps[0].count; ++z)
+        for (index_t y = 0; y < taps[1].count; ++y)
+            for (index_t x = 0; x < taps[2].count; ++x) {
+                const index_t at = weight_offset(g, taps, z, y, x) - first;
+                places.side_by_side &= at == places.count;
+                places.at[places.count++] = at;
+            }
+    places.reach = places.at[places.count - 1] + 1;
+    return places;
+}
+
+// Rows of a chunk that are packed together: whole panels, and the rest of the chunk.
+struct PackedRows {
+    index_t chunk, begin, end;
+};
+
+// to = for each class: for each panel of the chunk: its steps. The chunk begins at row `first` of a group.
+static WeightReport pack_weights(const GatherRun& run, index_t group, index_t first, const PackedRows& rows,
+                                 const KBlock& k, float* to) {
     const Gather& g = run.g;
     const index_t depth = k.end - k.begin;
-    const index_t at = group * g.weight_group + begin * g.weight_row + k.begin * g.weight_depth;
-    index_t tap_at[MOST_TAPS];
     float apart[MOST_PANEL_ROWS * MOST_TAPS];  // a panel before its channels are paired: a K block has no more steps
     WeightReport report;
     for (int c = 0; c < run.pass.classes.count; ++c) {
@@ -409,24 +467,21 @@ static WeightReport pack_weights(const GatherRun& run, index_t group, index_t be
         class_taps(run.pass, k, c, taps);
         const index_t count = tap_count(taps);
         if (count == 0) continue;
-        index_t n = 0;
-        for (index_t z = 0; z < taps[0].count; ++z)
-            for (index_t y = 0; y < taps[1].count; ++y)
-                for (index_t x = 0; x < taps[2].count; ++x)
-                    tap_at[n++] = weight_offset(g, taps, z, y, x);
-        const index_t first = tap_at[0], reach = tap_at[count - 1] - first + 1;
-        for (index_t t = 0; t < count; ++t) tap_at[t] -= first;
-        const index_t one_tap =
-            count == 1 && g.weight_row == 1 ? pack_side_by_side(run, at + first, rows, depth, to, &report) : 0;
+        const index_t first_tap = weight_offset(g, taps, 0, 0, 0);
+        const TapPlaces places = tap_places(g, taps, first_tap);
+        const index_t at = group * g.weight_group + first * g.weight_row + k.begin * g.weight_depth + first_tap;
         const index_t words = run.in_pairs ? ceil_div(depth, 2) * count : depth * count;
-        for (index_t row = one_tap; row < rows; row += run.pass.panel_rows) {
-            const index_t height = least(run.pass.panel_rows, rows - row);
+        index_t row = rows.begin;
+        if (count == 1 && g.weight_row == 1)
+            row += pack_side_by_side(run, at + row, rows.end - row, depth, to + row * words, &report);
+        for (; row < rows.end; row += run.pass.panel_rows) {
+            const index_t height = least(run.pass.panel_rows, rows.end - row);
             float* panel = run.in_pairs ? apart : to + row * words;
-            pack_panel(run, at + row * g.weight_row + first, height, depth, tap_at, count, reach, panel);
+            pack_panel(run, at + row * g.weight_row, height, depth, places, panel);
             report.finite &= all_finite(panel, height * depth * count);
             if (run.in_pairs) pair_panel(height, depth, count, apart, to + row * words, &report.pairs);
         }
-        to += rows * depth * count;
+        to += rows.chunk * depth * count;
     }
     return report;
 }

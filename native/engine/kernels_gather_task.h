@@ -149,6 +149,7 @@ struct GatherWork {
     // one image when direct; one row of all images when they lie side by side.
     index_t strips, strip_width, filled, columns;
     index_t pitch;                             // columns from one line of a strip to the next
+    index_t sums_row;                          // floats from one row of the accumulators to the next
     index_t class_floats;                      // of the accumulators
     Straight straight;
 
@@ -195,7 +196,7 @@ struct GatherWork {
         const index_t k_most = pass.depth_block * most(1, pass.most_taps);
         Scratch take{scratch};
         tile = take.take<float>(pass.groups_at_once * pass.depth_block * pass.tile_channel + 2 * panel + 64);
-        accumulators = take.take<float>(all_rows * pass.columns * pass.classes.count);
+        accumulators = take.take<float>(all_rows * sums_apart(pass.columns) * pass.classes.count);
         panels_packed = pass.direct ? nullptr : take.take<float>(k_most * pass.columns);
         offsets = take.take<int>(pass.depth_block * most(1, pass.sum_taps));
         steps = (Step*)take.take<int>(2 * k_most);
@@ -205,7 +206,8 @@ struct GatherWork {
         plane = take.take<float>(pass.plane_floats);
         packed_here = pass.shared_weights ? nullptr : (float*)take.at;
         lay_out_strips();
-        class_floats = all_rows * columns;
+        sums_row = sums_apart(columns);
+        class_floats = all_rows * sums_row;
         if (t.images == 1)
             straight = straight_strips(run, box, group * g.rows + chunk_begin, strip_width, pitch);
     }
@@ -314,13 +316,13 @@ struct GatherWork {
             const index_t length = depth * tap_count(list.taps);
             float* acc = accumulators + c * class_floats;
             if (length == 0) {
-                if (number == 0) zero(acc + first_row * columns, rows * columns);
+                if (number == 0) zero(acc + first_row * sums_row, rows * sums_row);
                 straight.possible = false;
                 continue;
             }
             const index_t cached = pass.weights_in_place ? 12000 : 45000;
             const index_t at_once = most(4 * pass.panel_rows, cached / length / pass.panel_rows * pass.panel_rows);
-            for (index_t j = 0; j < task.groups; ++j, acc += g.rows * columns) {
+            for (index_t j = 0; j < task.groups; ++j, acc += g.rows * sums_row) {
                 const float* cells_of_group = cells_at + j * depth * t.channel;
                 if (!pass.direct)
                     pack_panels(cells_of_group, offset, length, pixels, filled, columns, eights, panel, panels_packed);
@@ -341,7 +343,7 @@ struct GatherWork {
             return run.packed + (task.chunk + j - run.first_chunk) * pass.chunk_rows * pass.reduction +
                    floats_before * chunk_rows + row * length;
         // One class only: merged classes always fit the shared memory or are not merged.
-        pack_weights(run, group, chunk_begin + row, stop - row, k, packed_here).note(&run);
+        pack_weights(run, group, chunk_begin + row, PackedRows{stop - row, 0, stop - row}, k, packed_here).note(&run);
         return packed_here;
     }
 
@@ -374,17 +376,17 @@ struct GatherWork {
             const GatherKernel* kernel = width < panel ? run.last_kernel[reading] : run.kernel[reading];
             const bool inside = straight_now && straight.holds(i, width);
             float* to = inside ? straight.at(j * g.rows, i) : acc + i;
-            const PanelColumn column{reduced, chain * (reduced / depth), steps, per_row, columns,
-                                     inside ? straight.row : columns, number > 0};
+            const PanelColumn column{reduced, chain * (reduced / depth), steps, per_row, sums_row,
+                                     inside ? straight.row : sums_row, number > 0};
             for (index_t m = row; m < stop; m += panel_rows) {
                 cells_ahead.go_on<READS>(cells_pace);
                 sums_ahead.go_on<WRITES>(sums_pace);
-                kernel[least(panel_rows, stop - m)](column, weights + (m - row) * per_row, b, acc + m * columns + i,
+                kernel[least(panel_rows, stop - m)](column, weights + (m - row) * per_row, b, acc + m * sums_row + i,
                                                     to + m * column.to_row);
             }
             if (straight_now && !inside)
-                straight.copy(j * g.rows + row, stop - row, i, least(width, filled - i), acc + row * columns + i,
-                              columns);
+                straight.copy(j * g.rows + row, stop - row, i, least(width, filled - i), acc + row * sums_row + i,
+                              sums_row);
         }
     }
 
@@ -424,7 +426,7 @@ struct GatherWork {
         const index_t runs = pass.side_by_side ? 1 : lines, length = cells * t.images;
         bool finite = true;
         for (index_t m = 0; m < pass.classes.count * rows; ++m) {
-            const float* row = accumulators + m / rows * class_floats + (first_row + m % rows) * columns;
+            const float* row = accumulators + m / rows * class_floats + (first_row + m % rows) * sums_row;
             for (index_t u = 0; u < strips * runs; ++u)
                 finite &= all_finite(row + u / runs * strip_width + u % runs * t.pitch, length);
         }
@@ -436,12 +438,12 @@ struct GatherWork {
         source_pairs.merge_into(&run.smallest_source);
         if (pass.weights_in_place && report.padded && !sums_are_finite()) raise_flag(&run.weight_broken);
         if (straight.possible) return;
-        const float* results = accumulators + first_row * columns;
+        const float* results = accumulators + first_row * sums_row;
         if (pass.side_by_side && t.images > 1)
-            write_images(run, box, group, chunk_begin + first_row, rows, results, columns, class_floats, strip_width,
+            write_images(run, box, group, chunk_begin + first_row, rows, results, sums_row, class_floats, strip_width,
                          plane);
         else
-            write_block(run, box, group, chunk_begin + first_row, rows, results, columns, class_floats, strip_columns,
+            write_block(run, box, group, chunk_begin + first_row, rows, results, sums_row, class_floats, strip_columns,
                         pitch, plane);
     }
 };
@@ -469,6 +471,8 @@ template <bool PAIRS> static void choose_kernels(int vectors, GatherKernel (&ker
     }
 }
 
+enum { FLOATS_TO_PACK = 4096 };  // make a task worth handing out
+
 static int run_pass(const Gather& g, const GatherPass& pass, int threads, bool in_pairs) {
     GatherRun run{g, pass, make_source(*g.source), make_source(*g.weight), make_target(*g.target), in_pairs};
     const auto choose = in_pairs ? choose_kernels<HAS_PAIRS> : choose_kernels<false>;
@@ -483,16 +487,20 @@ static int run_pass(const Gather& g, const GatherPass& pass, int threads, bool i
     for (run.first_chunk = 0; run.first_chunk < all_chunks; run.first_chunk += pass.chunks_at_once) {
         run.chunks = least(pass.chunks_at_once, all_chunks - run.first_chunk);
         if (pass.shared_weights && !pass.weights_in_place) {
-            const index_t k_blocks = run.k_blocks();
+            const index_t k_blocks = run.k_blocks(), panels = ceil_div(pass.chunk_rows, pass.panel_rows);
+            const index_t parts = clamp(4 * threads / (run.chunks * k_blocks), 1,
+                                        clamp(pass.chunk_rows * pass.reduction / k_blocks / FLOATS_TO_PACK, 1, panels));
             auto pack = [&](index_t task, char*) {
-                const index_t chunk = run.first_chunk + task / k_blocks, kb = task % k_blocks;
-                const index_t begin = chunk % pass.chunks * pass.chunk_rows;
+                const index_t chunk = run.first_chunk + task / parts / k_blocks, kb = task / parts % k_blocks;
+                const index_t begin = chunk % pass.chunks * pass.chunk_rows, part = task % parts;
                 const index_t rows = least(g.rows - begin, pass.chunk_rows);
+                const PackedRows some{rows, least(rows, panels * part / parts * pass.panel_rows),
+                                      least(rows, panels * (part + 1) / parts * pass.panel_rows)};
                 float* to = run.packed + (chunk - run.first_chunk) * pass.chunk_rows * pass.reduction +
                             packed_before(run, kb) * rows;
-                pack_weights(run, chunk / pass.chunks, begin, rows, k_block(run, kb), to).note(&run);
+                pack_weights(run, chunk / pass.chunks, begin, some, k_block(run, kb), to).note(&run);
             };
-            const int status = in_parallel(threads, run.chunks * k_blocks, 0, pack);
+            const int status = in_parallel(threads, run.chunks * k_blocks * parts, 0, pack);
             if (status != CG_OK) return status;
         }
         const index_t tasks = ceil_div(run.chunks, pass.groups_at_once) * pass.blocks.total * pass.row_splits;

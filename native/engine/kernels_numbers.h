@@ -124,9 +124,7 @@ template <int KIND, bool KEEPS_NAN = true> struct Loader {
         if (KIND == LOAD_BF16) return from_bfloat8(load_four_halves((const uint16_t*)data + i));
         if (KIND == LOAD_BYTE || KIND == LOAD_F64 || KIND == LOAD_ANY)
             return v8{stored_one(i), stored_one(i + 1), stored_one(i + 2), stored_one(i + 3), 0, 0, 0, 0};
-        typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
-        const v4 v = *(const v4*)((const float*)data + i);
-        return __builtin_shufflevector(v, v4{}, 0, 1, 2, 3, 4, 5, 6, 7);
+        return load_four((const float*)data + i);
     }
 };
 

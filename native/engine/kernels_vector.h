@@ -23,6 +23,11 @@ static INLINE vf load(const float* p) { return *(const vf_unaligned*)p; }
 static INLINE void store(float* p, vf v) { *(vf_unaligned*)p = v; }
 static INLINE v8 load8(const float* p) { return *(const v8_unaligned*)p; }
 static INLINE void store8(float* p, v8 v) { *(v8_unaligned*)p = v; }
+static INLINE v8 load_four(const float* p) {  // and zeros
+    typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
+    const v4 v = *(const v4*)p;
+    return __builtin_shufflevector(v, v4{}, 0, 1, 2, 3, 4, 5, 6, 7);
+}
 static INLINE vf broadcast(float x) { return x - vf{}; }
 // Loaded once and kept: the compiler would rather load again for each use, and half of such loads cross a cache line.
 template <class V> static INLINE V kept(V v) {

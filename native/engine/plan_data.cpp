@@ -333,7 +333,7 @@ void count_bytes(const Spread spread[3], index_t panel, GatherPass* pass) {
     const index_t block_rows = most(4 * pr, LOCAL_WEIGHT_FLOATS / k_most / pr * pr);
     pass->task_bytes = floats(pass->groups_at_once * pass->depth_block * pass->tile_channel +
                               2 * panel + 64) +                                               // tile
-                       floats(pass->groups_at_once * pass->chunk_rows * pass->columns * set.count) +  // accumulators
+                       floats(pass->groups_at_once * pass->chunk_rows * sums_apart(pass->columns) * set.count) +  // accumulators
                        (pass->direct ? 0 : floats(k_most * pass->columns)) +                  // packed panels
                        floats(pass->depth_block * most(1, pass->sum_taps)) +                  // tap offsets
                        floats(2 * k_most) +                                                   // steps
