@@ -384,7 +384,7 @@ static INLINE void dot_taps(index_t lines, index_t cells, const Loader<KIND>& co
     const index_t whole = cells / 8 * 8;
     for (index_t r = 0; r < lines; ++r, y += y_pitch, x += x_pitch) {
         for (index_t v = 0; v < whole; v += 8) {
-            const v8 a = coarse.eight(y + v);
+            const v8 a = coarse.narrowed(kept(coarse.stored_eight(y + v)));  // the loads are what this waits for
             UNROLL for (int t = 0; t < TAPS; ++t) acc[t] = fma8(a, load8(x + v + at[t]), acc[t]);
         }
         if (whole < cells) {

@@ -207,17 +207,26 @@ template <int KIND, bool KEEPS_NAN = !is_hf32(KIND)>
 static bool load_transposed(const Source& s, index_t at, index_t rows, index_t row, index_t columns, float* to,
                             index_t to_row) {
     Copier<KIND, KEEPS_NAN> from(s);
-    index_t r = 0;
+    const auto turn = [&](index_t r, index_t c) {
+        v8 v[8];
+        UNROLL for (int k = 0; k < 8; ++k) v[k] = from.eight(at + (r + k) * row + c);
+        transpose8(v);
+        UNROLL for (int k = 0; k < 8; ++k) store8(to + (c + k) * to_row + r, v[k]);
+    };
     // Last groups of eight overlap the ones before instead of going one by one.
+    index_t r = 0;
+    if (rows == to_row && rows % 8 == 0 && columns >= 8) {  // what is written is one run: from its beginning to its end
+        for (index_t c = 0; c < columns; c += 8) {
+            c = least(c, columns - 8);
+            for (r = 0; r < rows; r += 8) turn(r, c);
+        }
+    }
     for (; rows >= 8 && r < rows; r += 8) {
         if (r + 8 > rows) r = rows - 8;
         index_t c = 0;
         for (; columns >= 8 && c < columns; c += 8) {
             if (c + 8 > columns) c = columns - 8;
-            v8 v[8];
-            UNROLL for (int k = 0; k < 8; ++k) v[k] = from.eight(at + (r + k) * row + c);
-            transpose8(v);
-            UNROLL for (int k = 0; k < 8; ++k) store8(to + (c + k) * to_row + r, v[k]);
+            turn(r, c);
         }
         for (; c + 4 <= columns; c += 4) {
             v8 v[8], turned[4];
