@@ -213,7 +213,7 @@ static bool load_transposed(const Source& s, index_t at, index_t rows, index_t r
         transpose8(v);
         UNROLL for (int k = 0; k < 8; ++k) store8(to + (c + k) * to_row + r, v[k]);
     };
-    // Last groups of eight overlap the ones before instead of going one by one.
+    // Last groups overlap the ones before instead of going one by one.
     index_t r = 0;
     if (rows == to_row && rows % 8 == 0 && columns >= 8) {  // what is written is one run: from its beginning to its end
         for (index_t c = 0; c < columns; c += 8) {
@@ -228,7 +228,8 @@ static bool load_transposed(const Source& s, index_t at, index_t rows, index_t r
             if (c + 8 > columns) c = columns - 8;
             turn(r, c);
         }
-        for (; c + 4 <= columns; c += 4) {
+        for (; columns >= 4 && c < columns; c += 4) {
+            if (c + 4 > columns) c = columns - 4;
             v8 v[8], turned[4];
             UNROLL for (int k = 0; k < 8; ++k) v[k] = from.four(at + (r + k) * row + c);
             transpose8x4(v, turned);
