@@ -100,15 +100,15 @@ static void multiply_row_panel(ColumnRun& run, index_t group, index_t first, ind
     // Whole panels go straight into the tensor; the rest by way of a line of results.
     const index_t whole = in_place ? count / width * width : 0;
     float* result = (float*)run.target.tensor->data + at;
-    const PanelColumn straight{plan.pixels, CHAIN, nullptr, 1, st[0], st[0], false};
+    const PanelColumn straight{plan.pixels, CHAIN, nullptr, 1, 0, st[0], st[0], false};
     for (index_t i = 0; i < whole; i += width)
-        run.kernel[height](straight, weights, run.columns + i * plan.pixels, result + i, result + i);
+        run.kernel[height](straight, 1, weights, run.columns + i * plan.pixels, result + i, result + i);
     float* line = (float*)scratch;
-    const PanelColumn by_line{plan.pixels, CHAIN, nullptr, 1, COLUMN_LINE, COLUMN_LINE, false};
+    const PanelColumn by_line{plan.pixels, CHAIN, nullptr, 1, 0, COLUMN_LINE, COLUMN_LINE, false};
     for (index_t i = whole; i < count; i += COLUMN_LINE) {
         const index_t length = least(COLUMN_LINE, count - i);
         for (index_t j = 0; j < length; j += width)
-            run.kernel[height](by_line, weights, run.columns + (i + j) * plan.pixels, line + j, line + j);
+            run.kernel[height](by_line, 1, weights, run.columns + (i + j) * plan.pixels, line + j, line + j);
         if (dense) {
             run.target.rows(run.target, at + i, height, st[0], length, 1, line, COLUMN_LINE);
             continue;

@@ -9,6 +9,8 @@
 // output channels are distributed over tasks cannot show.
 #pragma once
 
+enum { HEIGHT = LANES == 16 ? WIDE_PANEL_ROWS : PANEL_ROWS };  // of a panel two vectors wide, as the plan says
+
 // One step of a reduction that reads the tile itself: which weights meet which cells.
 struct Step {
     int weight, cell;
@@ -58,7 +60,7 @@ static INLINE void gather_step(const float* w, index_t a_row, const float* b, vf
 struct PanelColumn {
     index_t depth, chain;    // steps of the reduction; of a chain of multiply-adds
     const Step* steps;
-    index_t a_row;           // from one row of weights read in place to the next
+    index_t a_row, a_panel;  // from one row of weights read in place, and from one panel of any, to the next
     index_t c_row, to_row;   // from one row of sums, and of results, to the next
     bool add;                // to the sums of the K blocks before
 };
@@ -66,8 +68,8 @@ struct PanelColumn {
 // to[MR][NV*LANES] = (C[MR][NV*LANES] +) sum_k A[k][MR] * B[k][NV*LANES]. The error of a sum grows with its longest chain.
 // Chains but the last are added to C; `to` is C itself or, for the last K block, the result.
 template <int MR, int NV, int READING, bool PAIRS>
-static void gather_kernel(const PanelColumn& panel, const float* __restrict A, const float* __restrict B, float* C,
-                          float* to) {
+static INLINE void gather_panel(const PanelColumn& panel, const float* __restrict A, const float* __restrict B,
+                                float* C, float* to) {
     const index_t depth = panel.depth, chain = panel.chain, c_row = panel.c_row, to_row = panel.to_row;
     const index_t a_row = READING == WEIGHTS_IN_PLACE ? panel.a_row : 1;
     const Step* __restrict steps = panel.steps;
@@ -106,7 +108,20 @@ static void gather_kernel(const PanelColumn& panel, const float* __restrict A, c
         }
 }
 
-typedef void (*GatherKernel)(const PanelColumn&, const float*, const float*, float*, float*);
+// One panel, or several one below the other over the same B: what is between two calls is 1 to 3 % of the time.
+typedef void (*GatherKernel)(const PanelColumn&, index_t, const float*, const float*, float*, float*);
+
+template <int MR, int NV, int READING, bool PAIRS>
+static void gather_kernel(const PanelColumn& panel, index_t, const float* A, const float* B, float* C, float* to) {
+    gather_panel<MR, NV, READING, PAIRS>(panel, A, B, C, to);
+}
+
+template <int MR, int NV, int READING, bool PAIRS>
+static void gather_panels(const PanelColumn& panel, index_t panels, const float* A, const float* B, float* C, float* to) {
+    for (index_t i = 0; i < panels; ++i)
+        gather_panel<MR, NV, READING, PAIRS>(panel, A + i * panel.a_panel, B, C + i * MR * panel.c_row,
+                                             to + i * MR * panel.to_row);
+}
 
 template <int READING, bool PAIRS> static GatherKernel gather_kernel_for(int rows, int vectors) {
 #define KERNEL(MR, NV) \
@@ -116,6 +131,15 @@ template <int READING, bool PAIRS> static GatherKernel gather_kernel_for(int row
     KERNEL(4, 3) KERNEL(3, 3) KERNEL(2, 3) KERNEL(1, 3)
     KERNEL(3, 4) KERNEL(2, 6) KERNEL(1, 8)
 #undef KERNEL
+    return nullptr;
+}
+
+// Up to three rows are one panel: only the other register tiles come one below the other.
+template <int READING, bool PAIRS> static GatherKernel gather_panels_for(int rows, int vectors) {
+    if (rows == HEIGHT && vectors == 2) return gather_panels<HEIGHT, 2, READING, PAIRS>;
+    if (rows == HEIGHT && vectors == 1) return gather_panels<HEIGHT, 1, READING, PAIRS>;
+    if (rows == 4 && vectors == 2) return gather_panels<4, 2, READING, PAIRS>;
+    if (rows == 4 && vectors == 3) return gather_panels<4, 3, READING, PAIRS>;
     return nullptr;
 }
 
@@ -178,6 +202,23 @@ static void pack_panels(const float* tile, const int* offset, index_t depth, con
 
 // ---- one pass --------------------------------------------------------------------------------------------------
 
+struct GatherKernels {
+    GatherKernel one[READINGS][MOST_PANEL_ROWS + 1] = {};  // by rows
+    GatherKernel several[READINGS] = {};                   // whole panels
+
+    template <bool PAIRS> void choose(int panel_rows, int vectors) {
+        choose_reading<PACKED_BOTH, PAIRS>(panel_rows, vectors);
+        choose_reading<ALL_WEIGHTS, PAIRS>(panel_rows, vectors);
+        choose_reading<SOME_WEIGHTS, PAIRS>(panel_rows, vectors);
+        choose_reading<WEIGHTS_IN_PLACE, false>(panel_rows, vectors);
+    }
+    template <int READING, bool PAIRS> void choose_reading(int panel_rows, int vectors) {
+        for (int rows = 1; rows <= MOST_PANEL_ROWS; ++rows)
+            one[READING][rows] = gather_kernel_for<READING, PAIRS>(rows, vectors);
+        several[READING] = gather_panels_for<READING, PAIRS>(panel_rows, vectors);
+    }
+};
+
 struct GatherRun {
     const Gather& g;
     const GatherPass& pass;
@@ -189,8 +230,7 @@ struct GatherRun {
     float* packed = nullptr;  // shared packed weights of the chunks at hand
     bool source_in_place = false;  // 1x1 windows over contiguous float32: the source is its own tile
     index_t first_chunk = 0, chunks = 0;  // at hand
-    GatherKernel kernel[READINGS][MOST_PANEL_ROWS + 1] = {};  // by rows
-    GatherKernel last_kernel[READINGS][MOST_PANEL_ROWS + 1] = {};  // of a single vector, for the last columns of a line
+    GatherKernels kernels{}, last_kernels{};  // the latter of a single vector, for the last columns of a line
 
     index_t panel() const { return index_t(pass.panel_vectors) * LANES; }
     index_t k_blocks() const { return tap_group_count() * ceil_div(g.depth, pass.depth_block); }
@@ -332,8 +372,6 @@ static INLINE index_t weight_offset(const Gather& g, const AxisTaps taps[3], ind
            (taps[1].first_tap + y * taps[1].tap_step) * g.weight_tap[1] +
            (taps[2].first_tap + x * taps[2].tap_step) * g.weight_tap[2];
 }
-
-enum { HEIGHT = LANES == 16 ? WIDE_PANEL_ROWS : PANEL_ROWS };  // of a panel two vectors wide, as the plan says
 
 // What packing saw of the weights.
 struct WeightReport {

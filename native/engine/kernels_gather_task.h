@@ -351,6 +351,7 @@ struct GatherWork {
                        const float* cells_of_group, float* acc) {
         const float* weights = weights_of(j, row, stop, length);
         const index_t per_row = pass.weights_in_place ? g.weight_row : length, panel_rows = pass.panel_rows;
+        const index_t whole = (stop - row) / panel_rows;
         const index_t chain = chain_channels(pass, tap_count(list->taps)) / (run.in_pairs ? 2 : 1);
         const bool straight_now = straight.possible && last_block;
         // Strips of several rows are looked at panel by panel only where that leaves out taps, and many multiplications.
@@ -373,16 +374,20 @@ struct GatherWork {
             const int reading = !pass.direct            ? PACKED_BOTH
                                 : pass.weights_in_place ? WEIGHTS_IN_PLACE
                                 : reduced == length     ? ALL_WEIGHTS : SOME_WEIGHTS;
-            const GatherKernel* kernel = width < panel ? run.last_kernel[reading] : run.kernel[reading];
+            const GatherKernels& kernels = width < panel ? run.last_kernels : run.kernels;
             const bool inside = straight_now && straight.holds(i, width);
             float* to = inside ? straight.at(j * g.rows, i) : acc + i;
-            const PanelColumn column{reduced, chain * (reduced / depth), steps, per_row, sums_row,
+            const PanelColumn column{reduced, chain * (reduced / depth), steps, per_row, panel_rows * per_row, sums_row,
                                      inside ? straight.row : sums_row, number > 0};
-            for (index_t m = row; m < stop; m += panel_rows) {
-                cells_ahead.go_on<READS>(cells_pace);
-                sums_ahead.go_on<WRITES>(sums_pace);
-                kernel[least(panel_rows, stop - m)](column, weights + (m - row) * per_row, b, acc + m * sums_row + i,
-                                                    to + m * column.to_row);
+            // Whole panels in one go; where memory is asked for in between, a few at a time.
+            const index_t at_once = cells_ahead.left > 0 || sums_ahead.left > 0 ? 3 : whole;
+            for (index_t m = row, panels, left = whole; m < stop; m += panels * panel_rows, left -= panels) {
+                panels = left > 1 ? least(left, at_once) : 1;
+                cells_ahead.go_on<READS>(panels * cells_pace);
+                sums_ahead.go_on<WRITES>(panels * sums_pace);
+                const GatherKernel kernel =
+                    panels > 1 ? kernels.several[reading] : kernels.one[reading][least(panel_rows, stop - m)];
+                kernel(column, panels, weights + (m - row) * per_row, b, acc + m * sums_row + i, to + m * column.to_row);
             }
             if (straight_now && !inside)
                 straight.copy(j * g.rows + row, stop - row, i, least(width, filled - i), acc + row * sums_row + i,
@@ -462,22 +467,13 @@ static void gather_task(GatherRun& run, const GatherTask& task, const GatherTask
     work.finish();
 }
 
-template <bool PAIRS> static void choose_kernels(int vectors, GatherKernel (&kernel)[READINGS][MOST_PANEL_ROWS + 1]) {
-    for (int rows = 1; rows <= MOST_PANEL_ROWS; ++rows) {
-        kernel[PACKED_BOTH][rows] = gather_kernel_for<PACKED_BOTH, PAIRS>(rows, vectors);
-        kernel[ALL_WEIGHTS][rows] = gather_kernel_for<ALL_WEIGHTS, PAIRS>(rows, vectors);
-        kernel[SOME_WEIGHTS][rows] = gather_kernel_for<SOME_WEIGHTS, PAIRS>(rows, vectors);
-        kernel[WEIGHTS_IN_PLACE][rows] = gather_kernel_for<WEIGHTS_IN_PLACE, false>(rows, vectors);
-    }
-}
-
 enum { FLOATS_TO_PACK = 4096 };  // make a task worth handing out
 
 static int run_pass(const Gather& g, const GatherPass& pass, int threads, bool in_pairs) {
     GatherRun run{g, pass, make_source(*g.source), make_source(*g.weight), make_target(*g.target), in_pairs};
-    const auto choose = in_pairs ? choose_kernels<HAS_PAIRS> : choose_kernels<false>;
-    choose(pass.panel_vectors, run.kernel);
-    if (pass.side_by_side) choose(1, run.last_kernel);
+    const auto choose = in_pairs ? &GatherKernels::choose<HAS_PAIRS> : &GatherKernels::choose<false>;
+    (run.kernels.*choose)(pass.panel_rows, pass.panel_vectors);
+    if (pass.side_by_side) (run.last_kernels.*choose)(pass.panel_rows, 1);
     run.source_in_place = source_is_tile(g, pass);
     const index_t all_chunks = pass.chunks * g.groups;
     if (pass.shared_weights && !pass.weights_in_place) {
