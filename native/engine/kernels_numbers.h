@@ -119,6 +119,21 @@ template <int KIND, bool KEEPS_NAN = true> struct Loader {
         UNROLL for (int j = 0; j < 8; ++j) v[j] = stored_one(i + j);
         return v;
     }
+    // Sixteen from element i on: those in even places and those in odd ones.
+    INLINE void stored_pairs(index_t i, v8* even, v8* odd) const {
+        if (KIND == LOAD_BF16) {
+            const u8 words = load_words((const uint16_t*)data + i);  // of two numbers
+            *even = (v8)(words << 16);
+            *odd = (v8)(words & 0xffff0000u);
+        } else {
+            const v8 low = stored_eight(i), high = stored_eight(i + 8);
+            // In two steps that are one instruction each: within halves, then pairs across them.
+            const v8 evens = __builtin_shufflevector(low, high, 0, 2, 8, 10, 4, 6, 12, 14);
+            const v8 odds = __builtin_shufflevector(low, high, 1, 3, 9, 11, 5, 7, 13, 15);
+            *even = __builtin_shufflevector(evens, evens, 0, 1, 4, 5, 2, 3, 6, 7);
+            *odd = __builtin_shufflevector(odds, odds, 0, 1, 4, 5, 2, 3, 6, 7);
+        }
+    }
     INLINE v8 stored_four(index_t i) const {  // and zeros
         if (KIND == LOAD_F16) return from_half8(load_four_halves((const uint16_t*)data + i));
         if (KIND == LOAD_BF16) return from_bfloat8(load_four_halves((const uint16_t*)data + i));
@@ -259,12 +274,10 @@ static bool load_pairs(const Source& s, index_t at, index_t rows, index_t row, i
         index_t c = 0;
         for (; columns >= 8 && c < columns; c += 8) {
             if (c + 8 > columns) c = columns - 8;  // overlap the last vectors instead of a scalar tail
-            const v8 low = from.eight(line + 2 * c), high = from.eight(line + 2 * c + 8);
-            // In two steps that are one instruction each: within halves, then pairs across them.
-            const v8 evens = __builtin_shufflevector(low, high, 0, 2, 8, 10, 4, 6, 12, 14);
-            const v8 odds = __builtin_shufflevector(low, high, 1, 3, 9, 11, 5, 7, 13, 15);
-            store8(even + out + c, __builtin_shufflevector(evens, evens, 0, 1, 4, 5, 2, 3, 6, 7));
-            store8(odd + out + c, __builtin_shufflevector(odds, odds, 0, 1, 4, 5, 2, 3, 6, 7));
+            v8 evens, odds;
+            from.source.stored_pairs(line + 2 * c, &evens, &odds);
+            store8(even + out + c, from.copied(evens));
+            store8(odd + out + c, from.copied(odds));
         }
         for (; c < columns; ++c) {
             even[out + c] = from.one(line + 2 * c);

@@ -202,8 +202,12 @@ static INLINE void transpose4x8(const v8 c[4], v8 r[8]) {
 
 // ---- float16 ---------------------------------------------------------------------------------------------------
 
-// Eight numbers of 16 bits, or four and zeros.
+// Eight numbers of 16 bits, or four and zeros, or sixteen as words of two.
 static INLINE h8 load_halves(const uint16_t* p) { return *(const h8_unaligned*)p; }
+static INLINE u8 load_words(const uint16_t* p) {
+    typedef uint32_t words __attribute__((vector_size(32), aligned(2), may_alias));
+    return *(const words*)p;
+}
 static INLINE h8 load_four_halves(const uint16_t* p) {
     typedef uint64_t two __attribute__((vector_size(16)));
     uint64_t four;
