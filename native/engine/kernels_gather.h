@@ -323,26 +323,26 @@ struct TapPlaces {
 };
 
 // out[t*step][i] = from[i*row + taps.at[t]]
-template <int HEIGHT>
+template <int ROWS>
 static void turn_rows(const float* from, index_t row, const TapPlaces& taps, float* out, index_t step) {
     const index_t count = taps.count;
     index_t t = 0;
     if (taps.side_by_side) {
         for (; t + 8 <= count; t += 8) {
             v8 v[8] = {};
-            UNROLL for (int i = 0; i < HEIGHT; ++i) v[i] = load8(from + i * row + t);
+            UNROLL for (int i = 0; i < ROWS; ++i) v[i] = load8(from + i * row + t);
             transpose8(v);
-            UNROLL for (int k = 0; k < 8; ++k) store_first<HEIGHT>(out + (t + k) * step * HEIGHT, v[k]);
+            UNROLL for (int k = 0; k < 8; ++k) store_first<ROWS>(out + (t + k) * step * ROWS, v[k]);
         }
         for (; t + 4 <= count; t += 4) {
             v8 v[8] = {}, turned[4];
-            UNROLL for (int i = 0; i < HEIGHT; ++i) v[i] = load_four(from + i * row + t);
+            UNROLL for (int i = 0; i < ROWS; ++i) v[i] = load_four(from + i * row + t);
             transpose8x4(v, turned);
-            UNROLL for (int k = 0; k < 4; ++k) store_first<HEIGHT>(out + (t + k) * step * HEIGHT, turned[k]);
+            UNROLL for (int k = 0; k < 4; ++k) store_first<ROWS>(out + (t + k) * step * ROWS, turned[k]);
         }
     }
     for (; t < count; ++t)
-        UNROLL for (int i = 0; i < HEIGHT; ++i) out[t * step * HEIGHT + i] = from[i * row + taps.at[t]];
+        UNROLL for (int i = 0; i < ROWS; ++i) out[t * step * ROWS + i] = from[i * row + taps.at[t]];
 }
 
 static void turn_rows_any(index_t height, const float* from, index_t row, const TapPlaces& taps, float* out,

@@ -196,7 +196,9 @@ struct GatherWork {
         const index_t k_most = pass.depth_block * most(1, pass.most_taps);
         Scratch take{scratch};
         tile = take.take<float>(pass.groups_at_once * pass.depth_block * pass.tile_channel + 2 * panel + 64);
-        accumulators = take.take<float>(all_rows * sums_apart(pass.columns) * pass.classes.count);
+        sums_row = sums_apart(pass.columns);  // smaller blocks too: a row of theirs can be the longer one otherwise
+        class_floats = all_rows * sums_row;
+        accumulators = take.take<float>(class_floats * pass.classes.count);
         panels_packed = pass.direct ? nullptr : take.take<float>(k_most * pass.columns);
         offsets = take.take<int>(pass.depth_block * most(1, pass.sum_taps));
         steps = (Step*)take.take<int>(2 * k_most);
@@ -206,8 +208,6 @@ struct GatherWork {
         plane = take.take<float>(pass.plane_floats);
         packed_here = pass.shared_weights ? nullptr : (float*)take.at;
         lay_out_strips();
-        sums_row = sums_apart(columns);
-        class_floats = all_rows * sums_row;
         if (t.images == 1)
             straight = straight_strips(run, box, group * g.rows + chunk_begin, strip_width, pitch);
     }
@@ -484,8 +484,8 @@ static int run_pass(const Gather& g, const GatherPass& pass, int threads, bool i
         run.chunks = least(pass.chunks_at_once, all_chunks - run.first_chunk);
         if (pass.shared_weights && !pass.weights_in_place) {
             const index_t k_blocks = run.k_blocks(), panels = ceil_div(pass.chunk_rows, pass.panel_rows);
-            const index_t parts = clamp(4 * threads / (run.chunks * k_blocks), 1,
-                                        clamp(pass.chunk_rows * pass.reduction / k_blocks / FLOATS_TO_PACK, 1, panels));
+            const index_t worth = pass.chunk_rows * pass.reduction / most(1, k_blocks) / FLOATS_TO_PACK;
+            const index_t parts = clamp(4 * threads / most(1, run.chunks * k_blocks), 1, clamp(worth, 1, panels));
             auto pack = [&](index_t task, char*) {
                 const index_t chunk = run.first_chunk + task / parts / k_blocks, kb = task / parts % k_blocks;
                 const index_t begin = chunk % pass.chunks * pass.chunk_rows, part = task % parts;
