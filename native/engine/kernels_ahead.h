@@ -91,5 +91,5 @@ static Ahead tile_ahead(const cg_tensor& tensor, const index_t extent[3], const 
 // Whether so many planes of so many cells are more than the near caches hold; what these have need not be asked for.
 static bool is_far(const cg_tensor& t, index_t planes, const index_t cells[3]) {
     const double plane = double(cells[0]) * double(cells[1]) * double(cells[2]);
-    return plane * double(planes) * double(bytes_per_element(t.dtype)) > (8 << 20);
+    return plane * double(planes) * double(bytes_per_element(t.dtype)) > (4 << 20);
 }

@@ -340,6 +340,16 @@ static void turn_rows(const float* from, index_t row, const TapPlaces& taps, flo
             transpose8x4(v, turned);
             UNROLL for (int k = 0; k < 4; ++k) store_first<ROWS>(out + (t + k) * step * ROWS, turned[k]);
         }
+        for (; ROWS >= 4 && t + 2 <= count; t += 2) {
+            const v8 v = load_four_pairs(from + t, row);
+            float *first = out + t * step * ROWS, *second = first + step * ROWS;
+            store_first<4>(first, __builtin_shufflevector(v, v, 0, 2, 4, 6, 0, 2, 4, 6));
+            store_first<4>(second, __builtin_shufflevector(v, v, 1, 3, 5, 7, 1, 3, 5, 7));
+            UNROLL for (int i = 4; i < ROWS; ++i) {
+                first[i] = from[i * row + t];
+                second[i] = from[i * row + t + 1];
+            }
+        }
     }
     for (; t < count; ++t)
         UNROLL for (int i = 0; i < ROWS; ++i) out[t * step * ROWS + i] = from[i * row + taps.at[t]];

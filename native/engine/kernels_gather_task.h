@@ -354,10 +354,13 @@ struct GatherWork {
         const index_t whole = (stop - row) / panel_rows;
         const index_t chain = chain_channels(pass, tap_count(list->taps)) / (run.in_pairs ? 2 : 1);
         const bool straight_now = straight.possible && last_block;
-        // Strips of several rows are looked at panel by panel only where that leaves out taps, and many multiplications.
-        const bool edge = !all_reach(*list, 1, box.begin[2], box.begin[2]) ||
-                          !all_reach(*list, 1, box.end[2] - 1, box.end[2] - 1);
-        const bool by_panel = pass.side_by_side || lines == 1 || (edge && stop - row >= 4 * panel_rows);
+        // Strips are looked at panel by panel only where that leaves out taps; those of several rows only if it leaves out
+        // many multiplications as well.
+        const bool one_line = pass.side_by_side || lines == 1;
+        const int axis = one_line ? 2 : 1;
+        const bool edge = !all_reach(*list, axis, box.begin[axis + 1], box.begin[axis + 1]) ||
+                          !all_reach(*list, axis, box.end[axis + 1] - 1, box.end[axis + 1] - 1);
+        const bool by_panel = edge && (one_line || stop - row >= 4 * panel_rows);
         index_t reduced = length, strip = 0, within = 0;
         for (index_t i = 0, width; i < columns; i += width, within += width) {
             const float* b = panels_packed + i * length;

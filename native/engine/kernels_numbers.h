@@ -65,6 +65,11 @@ static void pair_up(const float* first, const float* second, index_t count, floa
 
 constexpr bool is_hf32(int kind) { return kind == LOAD_HF32_11 || kind == LOAD_HF32_10; }
 
+// Bytes of a stored element; of LOAD_ANY it is the dtype that tells.
+constexpr size_t stored_bytes(int kind) {
+    return kind == LOAD_F64 ? 8 : kind == LOAD_BYTE ? 1 : kind == LOAD_BF16 || kind == LOAD_F16 ? 2 : 4;
+}
+
 // The smallest magnitude, as float32 has it, that narrowing makes inf.
 constexpr uint32_t becomes_inf(int kind) {
     return kind == LOAD_HF32_11      ? INF_BITS - (1u << 11)
@@ -154,9 +159,10 @@ struct Source {
     // to[c*to_row + r] = element(at + r*row + c): the unit-stride axis of the source becomes the slow one
     bool (*transposed)(const Source&, index_t at, index_t rows, index_t row, index_t columns, float* to,
                        index_t to_row);
-    // even[r*to_row + c] = element(at + r*row + 2*c), odd[...] = the one after it
+    // even[r*to_row + c] = element(at + r*row + 2*c), odd[...] = the one after it; what lies `next` elements from there
+    // is asked for meanwhile
     bool (*pairs)(const Source&, index_t at, index_t rows, index_t row, index_t columns, float* even, float* odd,
-                  index_t to_row);
+                  index_t to_row, index_t next);
     float (*one)(const Source&, index_t at);
 };
 
@@ -181,6 +187,15 @@ template <int KIND, bool KEEPS_NAN> struct Copier {
     INLINE bool finite() const { return check.below(becomes_inf(KIND)); }
 };
 
+// Asks for what lies `next` elements after element i. Processors guess how a row goes on, and only within a page of
+// memory, but not where the next one lies.
+template <int KIND> static INLINE void ask_for(const Source& s, index_t i, index_t next) {
+    const size_t at = size_t(i + next) * stored_bytes(KIND);
+    if (KIND != LOAD_ANY) __builtin_prefetch((const void*)((uintptr_t)s.tensor->data + at));
+}
+
+enum { LONG_ROW = 128 };  // is worth asking for while the one before it is copied
+
 template <int KIND, bool KEEPS_NAN = !is_hf32(KIND)>
 static bool load_rows(const Source& s, index_t at, index_t rows, index_t row, index_t columns, index_t column,
                       float* to, index_t to_row) {
@@ -189,11 +204,17 @@ static bool load_rows(const Source& s, index_t at, index_t rows, index_t row, in
         columns *= rows;
         rows = 1;
     }
+    const bool long_rows = rows > 1 && column == 1 && columns >= LONG_ROW;
     for (index_t r = 0; r < rows; ++r) {
         const index_t line = at + r * row;
         float* out = to + r * to_row;
         index_t c = 0;
         if (column == 1) {
+            for (; long_rows && r + 1 < rows && c + 16 <= columns; c += 16) {
+                ask_for<KIND>(s, line + c, row);
+                store8(out + c, from.eight(line + c));
+                store8(out + c + 8, from.eight(line + c + 8));
+            }
             for (; c + 8 <= columns; c += 8) store8(out + c, from.eight(line + c));
             if (c < columns && columns >= 8) {  // overlap the last vector instead of a scalar tail
                 store8(out + columns - 8, from.eight(line + columns - 8));
@@ -267,13 +288,14 @@ static bool load_transposed(const Source& s, index_t at, index_t rows, index_t r
 
 template <int KIND, bool KEEPS_NAN = !is_hf32(KIND)>
 static bool load_pairs(const Source& s, index_t at, index_t rows, index_t row, index_t columns, float* even, float* odd,
-                       index_t to_row) {
+                       index_t to_row, index_t next) {
     Copier<KIND, KEEPS_NAN> from(s);
     for (index_t r = 0; r < rows; ++r) {
         const index_t line = at + r * row, out = r * to_row;
         index_t c = 0;
         for (; columns >= 8 && c < columns; c += 8) {
             if (c + 8 > columns) c = columns - 8;  // overlap the last vectors instead of a scalar tail
+            if (next != 0) ask_for<KIND>(s, line + 2 * c, next);
             v8 evens, odds;
             from.source.stored_pairs(line + 2 * c, &evens, &odds);
             store8(even + out + c, from.copied(evens));
@@ -284,7 +306,7 @@ static bool load_pairs(const Source& s, index_t at, index_t rows, index_t row, i
             odd[out + c] = from.one(line + 2 * c + 1);
         }
     }
-    if (from.lost_nan()) return load_pairs<KIND, true>(s, at, rows, row, columns, even, odd, to_row);
+    if (from.lost_nan()) return load_pairs<KIND, true>(s, at, rows, row, columns, even, odd, to_row, next);
     return from.finite();
 }
 

@@ -139,7 +139,7 @@ static void interleave_images(const float* from, index_t from_row, index_t image
 
 // A plane of one channel at stride 2: even and odd columns are read together and go to their two slots.
 static void fill_pairs(const Source& s, const Tile& t, const Range& y, index_t block_begin, index_t extent, index_t at,
-                       index_t row, float* slots, bool bordered, FillReport* report) {
+                       index_t row, index_t next, float* slots, bool bordered, FillReport* report) {
     Range x[2];
     float* plane[2];  // of the even and the odd columns
     for (int slot = 0; slot < 2; ++slot) {
@@ -155,7 +155,8 @@ static void fill_pairs(const Source& s, const Tile& t, const Range& y, index_t b
     const index_t begin = most(x[0].begin, x[1].begin), end = least(x[0].end, x[1].end), rows = y.end - y.begin;
     if (rows > 0 && begin < end)
         report->finite &= s.pairs(s, at + x[0].source + 2 * begin, rows, row, end - begin,
-                                  plane[0] + y.begin * t.pitch + begin, plane[1] + y.begin * t.pitch + begin, t.pitch);
+                                  plane[0] + y.begin * t.pitch + begin, plane[1] + y.begin * t.pitch + begin, t.pitch,
+                                  next);
     // What only one of them has: a column before or after.
     for (int odd = 0; odd < 2; ++odd)
         for (index_t c = x[odd].begin; c < x[odd].end; ++c) {
@@ -194,8 +195,8 @@ static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, c
                     const index_t at = n * stride[0] + channel * stride[1] + depth * stride[2] +
                                        (y.source + y.begin * t.axis[1].scale) * stride[3];
                     for (index_t c = 0; c < channels; ++c)
-                        fill_pairs(s, t, y, box.begin[3], extent[2], at + c * stride[1], row, slots + c * t.channel,
-                                   bordered, report);
+                        fill_pairs(s, t, y, box.begin[3], extent[2], at + c * stride[1], row,
+                                   c + 1 < channels ? stride[1] : 0, slots + c * t.channel, bordered, report);
                     continue;
                 }
                 for (index_t xs = 0; xs < t.slots[2]; ++xs) {
@@ -245,6 +246,8 @@ static void fill_tile(const Source& s, const index_t extent[3], const Tile& t, c
                         for (index_t r = 0; r < rows; ++r)
                             report->finite &= s.transposed(s, at + r * row, columns, column, channels,
                                                            first + r * t.pitch, t.channel);
+                    else if (rows == 1)
+                        report->finite &= s.rows(s, at, channels, stride[1], columns, column, first, t.channel);
                     else
                         for (index_t c = 0; c < channels; ++c)
                             report->finite &= s.rows(s, at + c * stride[1], rows, row, columns, column,

@@ -28,6 +28,12 @@ static INLINE v8 load_four(const float* p) {  // and zeros
     const v4 v = *(const v4*)p;
     return __builtin_shufflevector(v, v4{}, 0, 1, 2, 3, 4, 5, 6, 7);
 }
+static INLINE v8 load_four_pairs(const float* p, index_t apart) {
+    typedef uint64_t pairs __attribute__((vector_size(32)));
+    uint64_t v[4];
+    UNROLL for (int i = 0; i < 4; ++i) __builtin_memcpy(&v[i], p + i * apart, 8);
+    return (v8)pairs{v[0], v[1], v[2], v[3]};
+}
 static INLINE vf broadcast(float x) { return x - vf{}; }
 // Loaded once and kept: the compiler would rather load again for each use, and half of such loads cross a cache line.
 template <class V> static INLINE V kept(V v) {

@@ -52,8 +52,7 @@ index_t shared_columns(const GatherPass& pass, const Gather& g, index_t width) {
     return clamp(least(-low, width + high - g.source_extent[2]), 0, pass.span[2]);
 }
 
-index_t block_columns(const GatherPass& pass, const Spread spread[3], index_t panel) {
-    const Blocks& b = pass.blocks;
+index_t block_columns(const GatherPass& pass, const Blocks& b, const Spread spread[3], index_t panel) {
     if (!pass.direct) return round_up(b.per[0] * b.per[1] * b.per[2] * b.per[3], panel);
     if (pass.side_by_side) return b.per[1] * b.per[2] * round_up(b.per[3] * b.per[0], panel / pass.panel_vectors);
     const index_t pitch = b.per[3] + spread[2].span - (b.per[3] == b.extent[3] ? pass.shared_columns : 0);
@@ -274,26 +273,25 @@ void choose_blocks(const Gather& g, const index_t extent[4], index_t target, con
     const index_t smallest = most(panel, target * 3 / 8);
     for (index_t size = 2 * target, next; size >= smallest || best == 0; size = next) {
         next = size > target ? most(target, size - panel) : size - panel;
-        GatherPass trial = *pass;
-        trial.blocks = make_blocks(extent, size, 16);
-        if (best != 0 && trial.blocks.total == pass->blocks.total && trial.blocks.per[3] == pass->blocks.per[3] &&
-            trial.blocks.per[2] == pass->blocks.per[2])
+        const Blocks b = make_blocks(extent, size, 16);
+        if (best != 0 && b.total == pass->blocks.total && b.per[3] == pass->blocks.per[3] &&
+            b.per[2] == pass->blocks.per[2])
             continue;
-        const double columns = double(block_columns(trial, spread, panel));
-        const double tile = double(tile_floats(trial.blocks, spread));
+        const double columns = double(block_columns(*pass, b, spread, panel));
+        const double tile = double(tile_floats(b, spread));
         const double sums = columns * double(pass->chunk_rows * set.count);
         if (size > target &&
             (sums > double(ACCUMULATOR_FLOATS) || tile * double(pass->depth_block) > 2.0 * double(TILE_FLOATS)))
             continue;
         double cost = columns + 4 + tile * 6.4 / double(most(1, pass->sum_taps * g.rows));
-        const double tasks = double(trial.blocks.total) * double(pass->chunks_at_once);
+        const double tasks = double(b.total) * double(pass->chunks_at_once);
         cost *= tasks < 16.0 * threads ? double(ceil_div(index_t(tasks), threads)) * threads : tasks;
         if (size > target && sums > 65536) cost *= 1.03;  // they leave L2
         if (best == 0 || cost < best * 0.995) {
             best = cost;
-            pass->blocks = trial.blocks;
+            pass->blocks = b;
         }
-        if (trial.blocks.total > 100000) break;
+        if (b.total > 100000) break;
     }
     // Tasks that share a block pack it again each: only where threads would be idle.
     const auto too_few = [&] {
@@ -308,13 +306,12 @@ void choose_blocks(const Gather& g, const index_t extent[4], index_t target, con
 void deepen_blocks(const Spread spread[3], index_t panel, int threads, GatherPass* pass) {
     if (!pass->direct || spread[0].span == 0) return;
     for (index_t depths = 2 * pass->blocks.per[1]; depths <= pass->blocks.extent[1]; depths *= 2) {
-        GatherPass trial = *pass;
-        Blocks& b = trial.blocks;
+        Blocks b = pass->blocks;
         b.per[1] = depths;
         b.count[1] = ceil_div(b.extent[1], depths);
         b.total = b.count[0] * b.count[1] * b.count[2] * b.count[3];
         const index_t tasks = b.total * pass->chunks_at_once;
-        if (block_columns(trial, spread, panel) * pass->chunk_rows * pass->classes.count > ACCUMULATOR_FLOATS / 2 ||
+        if (block_columns(*pass, b, spread, panel) * pass->chunk_rows * pass->classes.count > ACCUMULATOR_FLOATS / 2 ||
             tile_floats(b, spread) * pass->depth_block > TILE_FLOATS / 2 || tasks < 8 * threads ||
             round_up(tasks, threads) * 32 > tasks * 33 || b.count[1] * depths * 32 > b.extent[1] * 33)
             return;
@@ -404,7 +401,7 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
         deepen_blocks(spread, panel, threads, pass);
     }
     if (pass->blocks.per[3] != pass->blocks.extent[3]) pass->shared_columns = 0;
-    pass->columns = block_columns(*pass, spread, panel);
+    pass->columns = block_columns(*pass, pass->blocks, spread, panel);
     const index_t planes = pass->blocks.per[0] * spread[0].slots * (pass->blocks.per[1] + spread[0].span) *
                            spread[1].slots * spread[2].slots;
     pass->tile_channel = tile_floats(pass->blocks, spread) + planes * CACHE_LINE;  // planes may lie apart
