@@ -7,7 +7,7 @@ import pytest
 
 import convgrad
 import native_problems as problems
-from convgrad import ConvGradError, dtypes, engines, rounding
+from convgrad import ConvGradError, dtypes, engines, functional, rounding
 from convgrad.engines import native, reference
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native library is not built")
@@ -291,3 +291,32 @@ def test_small_calls_from_several_threads():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_attributes_in_lists_are_planned_once(monkeypatch):
+    """Lists, also of pairs, find the plan of the call before; one changed in between is another call."""
+    planned = []
+    plan = functional.plan
+
+    def planning(request):
+        planned.append(request)
+        return plan(request)
+
+    monkeypatch.setattr(functional, "plan", planning)
+    x, w = np.ones((1, 1, 9, 9), np.float32), np.ones((1, 1, 2, 3), np.float32)
+    stride, padding = [3, 2], [[1, 0], [2, 0]]
+
+    def run():
+        g = np.ones((1, 1, (9 + padding[0][0] - 2) // 3 + 1, 5), np.float32)
+        return convgrad.conv_backward(g, x, w, [1], stride=stride, padding=padding)
+
+    first, again = run(), run()
+    assert len(planned) == 1
+    assert np.array_equal(first.input, again.input)
+    padding[0][0] = 2
+    changed = run()
+    assert len(planned) == 2
+    g = np.ones((1, 1, 4, 5), np.float32)
+    expected = convgrad.conv_backward(g, x, w, stride=(3, 2), padding=((2, 0), (2, 0)))
+    assert np.array_equal(changed.input, expected.input)
+    assert not np.array_equal(changed.input, first.input)

@@ -127,7 +127,7 @@ def conv_backward(
     if short is not None and known is None and len(_short) < _MOST_PLANS and (
         out is None or plan.problem.request == requested(Operator.CONV, g, x, w, None, _NOTHING_GIVEN, asked)
     ):
-        with suppress(TypeError):  # a list among the attributes: not kept
+        with suppress(TypeError):  # an array among the attributes: not kept
             _short[short] = plan
     return _execute(plan, g, x, w, given, threads)
 
@@ -329,8 +329,18 @@ _MOST_PLANS = 4096
 def _short_key(grad_output: object, input: object, weight: object, asked: tuple[Any, ...]) -> tuple[Any, ...] | None:
     if type(grad_output) is type(input) is type(weight) is np.ndarray:
         g, x, w = grad_output, input, weight
-        return (g.shape, g.dtype, x.shape, x.dtype, w.shape, w.dtype, asked, repr(asked))
+        return (g.shape, g.dtype, x.shape, x.dtype, w.shape, w.dtype, *_key_of(asked))
     return None
+
+
+def _key_of(asked: tuple[Any, ...]) -> tuple[Any, str]:
+    """The attributes as part of a key: as text too, which tells 1 from True; lists as tuples."""
+    text = repr(asked)
+    return _frozen(asked) if "[" in text else asked, text
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _known(key: tuple[Any, ...]) -> ExecutablePlan | None:
@@ -349,11 +359,11 @@ def _planned(
         operator, g.array.shape, g.dtype, x.array.shape, x.dtype, w.array.shape, w.dtype, g.format, x.format, w.format,
         None if b is None else (b.array.shape, b.dtype),
         None if given == _NOTHING_GIVEN else tuple(None if o is None else _spec(o) for o in given),
-        asked, repr(asked),
+        *_key_of(asked),
     )
     try:
         known = _plans.get(key)
-    except TypeError:  # a list among the attributes: not kept
+    except TypeError:  # an array among the attributes: not kept
         return plan(requested(operator, g, x, w, b, given, asked))
     if known is not None:
         return known
