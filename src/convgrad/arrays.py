@@ -1,7 +1,10 @@
 """Turns whatever a caller holds into a NumPy array that shares its memory.
 
 Accepted: NumPy arrays, anything with `__dlpack__` on the CPU (bfloat16 and float8 included, which
-`numpy.from_dlpack` itself refuses), `__array__`, the buffer protocol, nested sequences.
+`numpy.from_dlpack` itself refuses), `__array__`, the buffer protocol, nested sequences. A masked array is accepted
+while nothing in it is masked: a masked element has no value, and to leave its mask aside would invent one.
+
+Whatever goes wrong while another library's object is read is a `ConvGradTypeError` that names the argument.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
+
+from convgrad.status import ConvGradTypeError
 
 AnyArray = NDArray[Any]
 
@@ -51,13 +56,69 @@ def as_array(source: object, name: str = "array") -> AnyArray:
     """The array behind `source`, without a copy wherever its protocol allows."""
     if type(source) is np.ndarray:
         return source
-    if hasattr(source, "__dlpack__") and not isinstance(source, np.ndarray):
-        return _from_dlpack(source, name)
+    return _read(source, name)
+
+
+def as_memory(source: object, name: str) -> AnyArray:
+    """As `as_array`, for memory that is to be written or kept: values that only a copy could show are refused."""
+    if type(source) is np.ndarray:
+        return source
+    if _flipped(source):
+        raise _unreadable(name, source, "has its negative bit set: its memory holds other values; resolve_neg() first")
+    return _read(source, name)
+
+
+def _read(source: object, name: str) -> AnyArray:
     try:
-        array = np.asarray(cast(Any, source))
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"{name}: cannot be read as an array: {error}") from error
+        if isinstance(source, np.ndarray) or not hasattr(source, "__dlpack__"):
+            array = _from_numpy(source, name)
+        else:
+            array = _from_dlpack(source, name)
+    except (ConvGradTypeError, MemoryError):
+        raise
+    except Exception as error:  # code of other libraries: it may raise anything
+        raise _unreadable(name, source, f"cannot be read as an array: {_words_of(error)}") from error
     return array
+
+
+def _unreadable(name: str, source: object, why: str) -> ConvGradTypeError:
+    return ConvGradTypeError(f"{name}: {why}", rule=f"{name}.array", value=type(source).__name__)
+
+
+def _words_of(error: Exception) -> str:
+    try:
+        return str(error) or type(error).__name__
+    except Exception:
+        return type(error).__name__
+
+
+def _from_numpy(source: Any, name: str) -> AnyArray:
+    refuse_masked(source, name)
+    if not isinstance(source, np.ndarray) and hasattr(source, "__cuda_array_interface__"):
+        raise _unreadable(name, source, "lives on a device (CUDA array interface), not in CPU memory; copy it first")
+    return np.asarray(source)
+
+
+def refuse_masked(source: object, name: str) -> None:
+    """Raises for an array, or a sequence of arrays, of which an element is masked."""
+    if isinstance(source, np.ma.MaskedArray):
+        if np.ma.is_masked(source):
+            count = int(np.ma.getmaskarray(source).sum())
+            raise _unreadable(name, source, f"{count} of its elements are masked; give them values, as with .filled(0)")
+    elif isinstance(source, (list, tuple)):
+        for part in source:
+            if isinstance(part, (list, tuple, np.ma.MaskedArray)):
+                refuse_masked(part, name)
+
+
+def _flipped(source: object) -> bool:
+    """Whether the values are the negatives of what lies in memory (PyTorch's negative bit)."""
+    try:
+        return bool(cast(Any, source).is_neg())
+    except MemoryError:
+        raise
+    except Exception:
+        return False
 
 
 def is_channels_last(tensor: AnyArray) -> bool:
@@ -71,18 +132,20 @@ def _from_dlpack(source: Any, name: str) -> AnyArray:
     try:
         device = source.__dlpack_device__()
     except (ValueError, RuntimeError, BufferError) as error:
-        raise TypeError(f"{name}: has no memory to read: {error}") from error
-    if int(device[0]) not in _CPU_DEVICES:
-        raise TypeError(f"{name}: lives on a device (DLPack kind {int(device[0])}), not in CPU memory; copy it first")
+        raise _unreadable(name, source, f"has no memory to read: {error}") from error
+    kind = int(device[0])
+    if kind not in _CPU_DEVICES:
+        raise _unreadable(name, source, f"lives on a device (DLPack kind {kind}), not in CPU memory; copy it first")
     if hasattr(source, "detach"):  # an autograd framework refuses to export tensors that require gradients
         source = source.detach()
+    if _flipped(source):  # DLPack has no word for the bit
+        source = source.resolve_neg()
     try:
         return cast(AnyArray, np.from_dlpack(source))
     except (BufferError, RuntimeError, TypeError) as error:
-        capsule = source.__dlpack__()
-        array = _from_capsule(capsule)
+        array = _from_capsule(source.__dlpack__())
         if array is None:
-            raise TypeError(f"{name}: cannot be read through DLPack: {error}") from error
+            raise _unreadable(name, source, f"cannot be read through DLPack: {error}") from error
         return array
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.exceptions import TooHardError
 
 from convgrad import dtypes, engines, products, result_memory, rounding
-from convgrad.arrays import AnyArray, as_array, is_channels_last
+from convgrad.arrays import AnyArray, as_array, is_channels_last, refuse_masked
 from convgrad.planning import Plan, Result, Step, make_plan
 from convgrad.problem import ConvProblem, prove
 from convgrad.request import CONFORMANCES, MATH_NAMES, Operator, PadEntry, Request, TensorSpec, with_output
@@ -208,11 +208,7 @@ def _operand(source: object, name: str) -> Operand:
         return Operand(array, _name_of(array.dtype), "")
     if isinstance(source, Tensor):
         return Operand(source.data, source.dtype.name, source.format if source.format != "ND" else "")
-    try:
-        array = as_array(source, name)
-    except TypeError as error:
-        raise ConvGradError(str(error), rule=f"{name}.array", value=type(source).__name__) from error
-    return _operand(np.asarray(array), name)
+    return _operand(np.asarray(as_array(source, name)), name)
 
 
 def _given(out: Sequence[object] | None) -> Buffers:
@@ -235,6 +231,7 @@ def _buffer(buffer: object, name: str) -> Operand:
     if isinstance(buffer, Tensor):
         array, dtype, layout = buffer.data, buffer.dtype.name, buffer.format if buffer.format != "ND" else ""
     elif isinstance(buffer, np.ndarray):
+        refuse_masked(buffer, name)
         array, dtype, layout = buffer, _name_of(buffer.dtype), ""
     else:
         kind = type(buffer).__name__

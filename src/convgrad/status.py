@@ -21,16 +21,21 @@ class ConvGradError(ValueError):
     """A refused call: which rule, which value, and a problem line that reproduces it.
 
     `status` is what the two-phase door would have returned; `rule` is the broken row's id;
-    `value` is what was got; `line` parses back with `Request.parse`.
+    `value` is what was got; `line` parses back with `Request.parse`; `message` is the text without all these.
     """
 
     def __init__(
         self, message: str, *, status: Status = Status.PARAM_INVALID, rule: str = "", value: object = None,
         line: str = "",
     ) -> None:
+        self.message = message
         self.status = status
         self.rule = rule
         self.value = value
         self.line = line
         text = f"{message} [{status.name} {int(status)}" + (f", rule {rule}]" if rule else "]")
         super().__init__(f"{text}\n  reproduce: {line}" if line else text)
+
+
+class ConvGradTypeError(ConvGradError, TypeError):
+    """A refused call because an argument is of a kind that cannot be read at all."""

@@ -36,7 +36,7 @@ class Tensor:
         if isinstance(data, Tensor):
             dtype = data.dtype if dtype is None else dtype
             data = data.data if dtypes.find(dtype) == data.dtype else data.values()
-        array = as_array(data)
+        array = as_array(data, "data")
         self.format = format
         if dtype is None:
             self.dtype = dtypes.find(array.dtype.name)

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from datetime import datetime
 
-from convgrad.status import Status
+from convgrad.status import ConvGradError, Status
 
 # The class of an error follows from the first digit of its status.
 _CLASSES = {1: "AclNN_Parameter_Error(EZ1001)", 3: "AclNN_Runtime_Error(EZ9903)", 5: "AclNN_Inner_Error(EZ9999)"}
@@ -28,6 +28,11 @@ def fail(status: Status, text: str) -> Status:
     stamp = f"{now:%Y-%m-%d-%H:%M:%S}.{now.microsecond // 1000:03d}.{now.microsecond % 1000:03d}"
     _thread.messages.appendleft(f"[PID:{os.getpid()}] {stamp} {_CLASSES[status // 100000]}: {text}\n")
     return status
+
+
+def words_of(error: Exception) -> str:
+    """What went wrong, without the status that the door gives anyway."""
+    return error.message if isinstance(error, ConvGradError) else str(error)
 
 
 def aclGetRecentErrMsg() -> str | None:

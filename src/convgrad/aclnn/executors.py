@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 from convgrad import engines
-from convgrad.aclnn.error_text import fail
+from convgrad.aclnn.error_text import fail, words_of
 from convgrad.aclnn.tensors import Slot, Unreadable, aclTensor, point_tensor
 from convgrad.arrays import AnyArray
 from convgrad.planning import Plan, Result
@@ -41,6 +41,8 @@ class aclOpExecutor:
         outputs: list[tuple[AnyArray, AnyArray]] = []
         for step in self.plan.steps:
             output = self.slots[_OUTPUTS[step.result]].array()
+            if not output.flags.writeable:  # pointed to other memory since phase 1
+                raise ValueError(f"{_OUTPUTS[step.result]} cannot be written: its memory is read-only")
             direct = _is_plain(output) and not _overlaps(output, [*operands, *(target for target, _ in outputs)])
             results[step.result] = output if direct else np.empty(output.shape, output.dtype.newbyteorder("="))
             outputs.append((output, results[step.result]))
@@ -82,7 +84,7 @@ def run_phase_two(operator: str, workspace: object, size: int, executor: object)
     try:
         executor.run()
     except (MemoryError, RuntimeError, ValueError) as error:
-        return fail(Status.RUNTIME_ERROR, f"{operator}: {error}")
+        return fail(Status.RUNTIME_ERROR, f"{operator}: {words_of(error)}")
     except AssertionError as error:
         return fail(Status.INNER, f"{operator}: a mistake of this library: {error}")
     return Status.SUCCESS
@@ -123,7 +125,7 @@ def aclSetTensorAddr(executor: aclOpExecutor | None, index: int, tensor: object,
         for slot in matching:
             slot.point_to(addr)
     except (Unreadable, TypeError) as error:
-        return fail(Status.PARAM_INVALID, f"aclSetTensorAddr: {error}")
+        return fail(Status.PARAM_INVALID, f"aclSetTensorAddr: {words_of(error)}")
     return Status.SUCCESS
 
 

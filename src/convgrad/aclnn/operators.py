@@ -7,7 +7,7 @@ from operator import index
 
 from convgrad import engines
 from convgrad.aclnn import settings
-from convgrad.aclnn.error_text import fail
+from convgrad.aclnn.error_text import fail, words_of
 from convgrad.aclnn.executors import aclOpExecutor, run_phase_two
 from convgrad.aclnn.tensors import Slot, Unreadable, slot
 from convgrad.planning import make_plan
@@ -41,7 +41,7 @@ def aclnnConvolutionBackwardGetWorkspaceSize(
             product=settings.product(), conformance=settings.conformance(),
         )  # fmt: skip
     except (Unreadable, ValueError) as error:
-        return _refused(Operator.CONV, Status.PARAM_INVALID, str(error))
+        return _refused(Operator.CONV, Status.PARAM_INVALID, words_of(error))
     return _phase_one(request, slots)
 
 
@@ -62,7 +62,7 @@ def aclnnConvTbcBackwardGetWorkspaceSize(
             product=settings.product(), conformance=settings.conformance(),
         )  # fmt: skip
     except (Unreadable, ValueError) as error:
-        return _refused(Operator.TBC, Status.PARAM_INVALID, str(error))
+        return _refused(Operator.TBC, Status.PARAM_INVALID, words_of(error))
     return _phase_one(request, slots)
 
 

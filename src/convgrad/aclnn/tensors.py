@@ -10,8 +10,8 @@ from operator import index
 import numpy as np
 
 from convgrad import dtypes, layouts, rounding
-from convgrad.aclnn.error_text import fail
-from convgrad.arrays import AnyArray, as_array
+from convgrad.aclnn.error_text import fail, words_of
+from convgrad.arrays import AnyArray, as_array, as_memory
 from convgrad.request import FORMAT_BY_RANK, TensorSpec
 from convgrad.status import Status
 from convgrad.tensor import Tensor, UnsaidFormat
@@ -63,7 +63,7 @@ def aclCreateTensor(
     try:
         return _created(viewDims, dataType, stride, offset, format, storageDims, tensorData)
     except (Unreadable, ValueError, TypeError) as error:
-        fail(Status.PARAM_INVALID, f"aclCreateTensor: {error}")
+        fail(Status.PARAM_INVALID, f"aclCreateTensor: {words_of(error)}")
         return None
 
 
@@ -99,7 +99,7 @@ def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def flat_storage(data: object, dtype: str) -> AnyArray:
     """The memory behind `data` as one line of elements, shared."""
-    array = data.data if isinstance(data, Tensor) else as_array(data, "tensorData")
+    array = data.data if isinstance(data, Tensor) else as_memory(data, "tensorData")
     if not array.flags.c_contiguous:
         raise Unreadable("tensorData must be one contiguous piece of memory")
     wanted = rounding.storage(dtypes.find(dtype))
@@ -127,14 +127,14 @@ class Slot:
             return self.pointed
         if isinstance(self.passed, aclTensor):
             return self.passed.array()
-        return self.passed.data if isinstance(self.passed, Tensor) else as_array(self.passed, self.name)
+        return self.passed.data if isinstance(self.passed, Tensor) else _seen(self.passed, self.name)
 
     def point_to(self, address: object) -> None:
         """Takes the elements from `address` from now on."""
         if isinstance(self.passed, aclTensor):
             point_tensor(self.passed, address)
             return
-        array = address.data if isinstance(address, Tensor) else as_array(address, self.name)
+        array = address.data if isinstance(address, Tensor) else _seen(address, self.name)
         if array.shape != self.spec.shape or array.dtype != self.array().dtype:
             raise Unreadable(f"{self.name} needs {self.spec.dtype} {self.spec.shape}, not {array.dtype} {array.shape}")
         self.pointed = array
@@ -152,21 +152,32 @@ def _is_memory(passed: object) -> bool:
     return isinstance(passed, np.ndarray) or hasattr(passed, "__dlpack__") or hasattr(passed, "__array_interface__")
 
 
+def _is_output(name: str) -> bool:
+    return name.startswith("grad") and name != "gradOutput"
+
+
+def _seen(passed: object, name: str) -> AnyArray:
+    """An argument's elements; an output's own memory."""
+    return np.asarray((as_memory if _is_output(name) else as_array)(passed, name))
+
+
 def slot(name: str, passed: object, default_format: str = "") -> Slot | None:
     """The slot of one argument; `None` for null. An output must be memory that can be written."""
     if passed is None:
         return None
     if isinstance(passed, aclTensor):
-        return Slot(name, passed, TensorSpec(passed.shape, passed.dtype, passed.format))
-    if isinstance(passed, Tensor):
+        made = Slot(name, passed, TensorSpec(passed.shape, passed.dtype, passed.format))
+        memory = passed.storage
+    elif isinstance(passed, Tensor):
         unsaid = default_format or FORMAT_BY_RANK.get(passed.ndim, "ND")
         layout = unsaid if isinstance(passed.format, UnsaidFormat) else passed.format
-        return Slot(name, passed, TensorSpec(passed.shape, passed.dtype.name, layout))
-    try:
-        array = as_array(passed, name)
-    except TypeError as error:
-        raise Unreadable(str(error)) from error
-    if name.startswith("grad") and name != "gradOutput" and not (_is_memory(passed) and array.flags.writeable):
+        made = Slot(name, passed, TensorSpec(passed.shape, passed.dtype.name, layout))
+        memory = passed.data
+    else:
+        memory = _seen(passed, name)
+        layout = default_format or FORMAT_BY_RANK.get(memory.ndim, "ND")
+        made = Slot(name, passed, TensorSpec(memory.shape, memory.dtype.name, layout))
+    held = isinstance(passed, (aclTensor, Tensor)) or _is_memory(passed)
+    if _is_output(name) and not (held and memory.flags.writeable):
         raise Unreadable(f"{name} cannot be written: it must be a writable array, a Tensor or an aclTensor")
-    layout = default_format or FORMAT_BY_RANK.get(array.ndim, "ND")
-    return Slot(name, passed, TensorSpec(array.shape, array.dtype.name, layout))
+    return made

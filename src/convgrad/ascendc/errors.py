@@ -10,7 +10,6 @@ class TileKernelError(ConvGradError):
 
     def __init__(self, message: str, rule: str, line: str = "") -> None:
         super().__init__(message, rule=rule, line=line)
-        self.message = message
 
     def with_line(self, line: str) -> TileKernelError:
         """The same refusal with the problem line that reproduces it."""

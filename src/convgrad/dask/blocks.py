@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from convgrad import dtypes, engines, rounding
-from convgrad.arrays import AnyArray
+from convgrad.arrays import AnyArray, as_array
 from convgrad.partition import Range
 from convgrad.planning import Plan, Step
 from convgrad.status import ConvGradError
@@ -45,13 +45,13 @@ class Block:
     """The rest of the result is tied to nothing: zero."""
 
 
-def piece(chunk: AnyArray, place: Place) -> AnyArray:
+def piece(chunk: object, name: str, place: Place) -> AnyArray:
     """A part of a chunk, copied so that the chunk itself can be let go."""
-    return np.ascontiguousarray(chunk[_index(place)])
+    return np.ascontiguousarray(as_array(chunk, name)[_index(place)])
 
 
 def run_block(
-    block: Block, threads: int | None, fine: list[AnyArray], coarse: list[AnyArray], weight: list[AnyArray]
+    block: Block, threads: int | None, fine: list[object], coarse: list[object], weight: list[object]
 ) -> AnyArray:
     """The result of one block."""
     (step,) = block.plan.steps
@@ -92,8 +92,9 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _assembled(made: Assembly, pieces: list[AnyArray], plan: Plan) -> AnyArray:
+def _assembled(made: Assembly, chunks: list[object], plan: Plan) -> AnyArray:
     dtype = rounding.storage(made.dtype)
+    pieces = [np.asarray(as_array(chunk, made.name)) for chunk in chunks]  # chunks may be masked, or not NumPy's at all
     for got, place in zip(pieces, made.places, strict=True):
         shape = tuple(stop - start for start, stop in place)
         if got.shape != shape or got.dtype != dtype:

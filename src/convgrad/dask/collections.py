@@ -34,7 +34,7 @@ class Tensor:
     __slots__ = ("data", "dtype", "format")
 
     def __init__(self, data: Any, dtype: str | dtypes.Dtype | None = None, format: str = "ND") -> None:
-        self.data: da.Array = da.asarray(data)
+        self.data: da.Array = data if isinstance(data, da.Array) else da.asarray(as_array(data, "data"))
         self.dtype = dtypes.find(self.data.dtype.name if dtype is None else dtype)
         self.format = format
         stored = rounding.storage(self.dtype)
@@ -102,10 +102,7 @@ def operand(source: object, name: str) -> Operand:
     if isinstance(source, (Tensor, eager.Tensor)):
         data, dtype, layout = source.data, source.dtype.name, source.format if source.format != "ND" else ""
     else:
-        try:
-            data = source if isinstance(source, da.Array) else np.asarray(as_array(source, name))
-        except TypeError as error:
-            raise ConvGradError(str(error), rule=f"{name}.array", value=type(source).__name__) from error
+        data = source if isinstance(source, da.Array) else np.asarray(as_array(source, name))
         dtype, layout = data.dtype.name, ""
     unknown = [axis for axis, size in enumerate(data.shape) if np.isnan(size)]
     if unknown:

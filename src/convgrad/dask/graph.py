@@ -80,7 +80,7 @@ class _Source:
             else:
                 place = natural(inner, self.order)
                 keys.append((f"{result}-halo-{self.token}", *chunk[1:], *(n for r in place for n in r)))
-                tasks.setdefault(keys[-1], (partial(piece, place=place), chunk))
+                tasks.setdefault(keys[-1], (partial(piece, name=self.name, place=place), chunk))
             starts = [c[i] + r[0] - wanted[0] for (i, r), c, wanted in zip(chosen, self.cuts, box, strict=True)]
             filled = tuple((at, at + r[1] - r[0]) for at, r in zip(starts, inner, strict=True))
             places.append(natural(filled, self.order))

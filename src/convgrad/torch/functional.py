@@ -12,7 +12,7 @@ from convgrad import functional
 from convgrad.functional import Gradients, Numbers, Padding
 from convgrad.status import ConvGradError
 from convgrad.torch import operators
-from convgrad.torch.memory import array_of, refuse_unreadable
+from convgrad.torch.memory import array_of, refuse_unreadable, refuse_unwritable
 
 
 def conv_backward(
@@ -116,5 +116,5 @@ def _flat(padding: Any, rank: int) -> list[int]:
 def _arrays(out: Sequence[Tensor | None]) -> list[Any]:
     for i, tensor in enumerate(out):
         if tensor is not None:
-            refuse_unreadable(tensor, f"out[{i}]")
+            refuse_unwritable(tensor, f"out[{i}]")
     return [None if tensor is None else array_of(tensor) for tensor in out]

@@ -26,12 +26,16 @@ def dtype_name(tensor: torch.Tensor) -> str:
 
 def unreadable(tensor: torch.Tensor) -> tuple[str, str, str] | None:
     """Why the CPU cannot read this tensor's elements: (what, got, the way out); `None` when it can."""
+    if tensor.is_nested:
+        return "layout", "nested", "pad it with torch.nested.to_padded_tensor"
     if tensor.device.type == "meta":
         return "device", "meta", "a meta tensor has no elements; scan() works on shapes alone"
     if tensor.device.type != "cpu":
         return "device", tensor.device.type, "move it with .cpu()"
     if tensor.layout is not torch.strided:
         return "layout", str(tensor.layout).removeprefix("torch."), "make it dense with .to_dense()"
+    if tensor.is_quantized:
+        return "dtype", dtype_name(tensor), "take its values with .dequantize()"
     if tensor.is_complex():
         return "dtype", dtype_name(tensor), "split it with torch.view_as_real"
     return None
@@ -49,8 +53,16 @@ def refuse_unreadable(tensor: object, name: str) -> None:
         raise ConvGradError(message, rule=f"{name}.{what}", value=got)
 
 
+def refuse_unwritable(tensor: object, name: str) -> None:
+    """Raises unless results can be written into the memory of `tensor`."""
+    refuse_unreadable(tensor, name)
+    if cast(torch.Tensor, tensor).is_neg():
+        message = f"{name} has its negative bit set, so its memory holds other values: give .resolve_neg()"
+        raise ConvGradError(message, rule=f"{name}.negative", value="negative bit")
+
+
 def array_of(tensor: torch.Tensor) -> AnyArray:
-    """The tensor's own memory, with its strides."""
+    """The tensor's own memory, with its strides; a copy of the values where the negative bit hides them."""
     plain = tensor.detach()
     if plain.is_neg():
         plain = plain.resolve_neg()
