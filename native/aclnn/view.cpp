@@ -1,10 +1,9 @@
 #include "view.h"
 
-#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "aclnn/opdev/op_errno.h"
+#include "convgrad.h"
 #include "errors.h"
 #include "strict.h"
 
@@ -36,18 +35,7 @@ int refuse(const char *operator_name, const View &view, const char *problem, con
 
 }  // namespace
 
-bool View::may_overlap_itself() const {
-    std::vector<std::pair<Wide, Wide>> steps;  // |stride|, size
-    for (int axis = 0; axis < 5; ++axis)
-        if (size[axis] > 1) steps.emplace_back(stride[axis] < 0 ? -Wide(stride[axis]) : Wide(stride[axis]), size[axis]);
-    std::sort(steps.begin(), steps.end());
-    Wide reach = 1;  // elements the smaller strides span
-    for (const auto &[step, count] : steps) {
-        if (step < reach) return true;
-        reach += step * (count - 1);
-    }
-    return false;
-}
+bool View::may_overlap_itself() const { return cg_may_overlap_itself(5, size.data(), stride.data(), 1) != 0; }
 
 bool make_view(const char *name, std::shared_ptr<Tensor> tensor, const TensorShape &shape, const AxisOrder &order, View *view) {
     view->name = name;

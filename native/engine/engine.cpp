@@ -324,6 +324,28 @@ extern "C" {
 
 int32_t cg_abi_version(void) { return CG_ABI_VERSION; }
 
+int32_t cg_may_overlap_itself(int32_t axes, const int64_t* sizes, const int64_t* strides, int64_t item) {
+    typedef __int128 Wide;
+    struct Step { Wide stride, size; } steps[64];
+    int count = 0;
+    for (int32_t axis = 0; axis < axes; ++axis)
+        if (sizes[axis] <= 0) return 0;
+    for (int32_t axis = 0; axis < axes; ++axis) {
+        if (sizes[axis] == 1) continue;
+        if (count == 64) return 1;
+        const Wide stride = strides[axis] < 0 ? -Wide(strides[axis]) : Wide(strides[axis]);
+        int place = count++;
+        for (; place > 0 && steps[place - 1].stride > stride; --place) steps[place] = steps[place - 1];
+        steps[place] = {stride, sizes[axis]};
+    }
+    Wide reach = item;  // what the smaller strides span; at most a stride (2^63), so that no sum leaves 128 bits
+    for (int i = 0; i < count; ++i) {
+        if (steps[i].stride < reach) return 1;
+        reach += steps[i].stride * (steps[i].size - 1);
+    }
+    return 0;
+}
+
 int32_t cg_default_threads(void) { return default_threads(); }
 
 const char* cg_isa_name(void) { return isa().name; }

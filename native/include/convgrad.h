@@ -83,6 +83,11 @@ CG_API int64_t cg_workspace_bytes(const cg_problem *problem);
 /* The calling thread's last refusal, in words. */
 CG_API const char *cg_last_error(void);
 
+/* Whether two elements of a strided tensor may share a byte: 0 only where every stride steps over all that the smaller
+ * ones reach, else 1. Strides and `item`, the size of an element, count the same unit (bytes, or elements with item 1);
+ * results in such a tensor would be written over each other. More than 64 axes count as 1, a size of 0 as 0. */
+CG_API int32_t cg_may_overlap_itself(int32_t axes, const int64_t *sizes, const int64_t *strides, int64_t item);
+
 /* CONVGRAD_NUM_THREADS, else OMP_NUM_THREADS, else the cores this process may use. */
 CG_API int32_t cg_default_threads(void);
 

@@ -128,6 +128,22 @@ def is_channels_last(tensor: AnyArray) -> bool:
     return bool(np.moveaxis(tensor, 1, -1).flags.c_contiguous)
 
 
+def may_overlap_itself(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> bool:
+    """Whether two elements of a strided array may share a byte; an answer too hard to find counts as yes.
+
+    They are apart where every stride steps over all that the smaller ones reach: so lie all slices and transposes of a
+    contiguous array. `cg_may_overlap_itself` of the engine is the same, for the C library.
+    """
+    if 0 in shape:
+        return False
+    reach = item
+    for step, size in sorted((abs(s), n) for s, n in zip(strides, shape, strict=True) if n > 1):
+        if step < reach:
+            return True
+        reach += step * (size - 1)
+    return False
+
+
 def _from_dlpack(source: Any, name: str) -> AnyArray:
     try:
         device = source.__dlpack_device__()

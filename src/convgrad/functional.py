@@ -17,7 +17,7 @@ import numpy as np
 from numpy.exceptions import TooHardError
 
 from convgrad import dtypes, engines, products, result_memory, rounding
-from convgrad.arrays import AnyArray, as_array, is_channels_last, refuse_masked
+from convgrad.arrays import AnyArray, as_array, is_channels_last, may_overlap_itself, refuse_masked
 from convgrad.planning import Plan, Result, Step, make_plan
 from convgrad.problem import ConvProblem, prove
 from convgrad.request import CONFORMANCES, MATH_NAMES, Operator, PadEntry, Request, TensorSpec, with_output
@@ -480,7 +480,7 @@ def _refuse_overlap(problem: ConvProblem, operands: Sequence[Operand], given: Bu
         others = [(n, o.array) for n, o in zip(names, operands, strict=True)]
         others += [(f"out[{j}]", a) for j, a in buffers if j < i]
         clash = next((n for n, a in others if np.may_share_memory(array, a) and _share(array, a)), None)
-        if clash is None and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
+        if clash is None and may_overlap_itself(array.shape, array.strides, array.itemsize):
             clash = "itself"
         if clash is not None:
             raise ConvGradError(

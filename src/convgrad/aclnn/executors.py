@@ -9,7 +9,7 @@ import numpy as np
 from convgrad import engines
 from convgrad.aclnn.error_text import fail, words_of
 from convgrad.aclnn.tensors import Slot, Unreadable, aclTensor, point_tensor
-from convgrad.arrays import AnyArray
+from convgrad.arrays import AnyArray, may_overlap_itself
 from convgrad.planning import Plan, Result
 from convgrad.status import Status
 
@@ -64,8 +64,9 @@ def _readable(array: AnyArray) -> AnyArray:
 
 
 def _overlaps(output: AnyArray, others: list[AnyArray]) -> bool:
-    repeated = any(s == 0 and n > 1 for s, n in zip(output.strides, output.shape, strict=True))
-    return repeated or any(np.may_share_memory(output, other) for other in others)
+    if may_overlap_itself(output.shape, output.strides, output.itemsize):
+        return True
+    return any(np.may_share_memory(output, other) for other in others)
 
 
 def run_phase_two(operator: str, workspace: object, size: int, executor: object) -> Status:

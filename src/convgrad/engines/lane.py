@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from convgrad import result_memory, rounding
-from convgrad.arrays import AnyArray, is_channels_last
+from convgrad.arrays import AnyArray, is_channels_last, may_overlap_itself
 from convgrad.engines import native
 from convgrad.planning import Plan, Result
 from convgrad.request import TensorSpec
@@ -190,7 +190,7 @@ class Lane:
         """None for arrays that the engine does not take as they are."""
         made = [r for r in results if r is not None]
         if any(s % a.itemsize for a in (g, x, w, *made) for s in a.strides) or any(
-            s == 0 and n > 1 for a in made for s, n in zip(a.strides, a.shape, strict=True)  # written over and over
+            may_overlap_itself(a.shape, a.strides, a.itemsize) for a in made  # written over and over
         ):
             return None
         fine, coarse = (g, x) if self._transposed else (x, g)

@@ -73,6 +73,7 @@ def library() -> ctypes.CDLL:
         ("cg_run", number, (address,)),
         ("cg_workspace_bytes", ctypes.c_int64, (address,)),
         ("cg_last_error", ctypes.c_char_p, ()),
+        ("cg_may_overlap_itself", number, (number, address, address, ctypes.c_int64)),
         ("cg_default_threads", number, ()),
         ("cg_borrow_threads", None, (address,)),
         ("cg_isa_name", ctypes.c_char_p, ()),
