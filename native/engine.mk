@@ -1,12 +1,12 @@
 # Builds of the engine that Python does not load: under sanitizers, and for processors this machine emulates.
 # tests/native/exactness.cpp compares every path with the law on integers; its argument is the number of problems.
-ENGINE_BASE := engine plan_parts plan_data plan_weight plan_depthwise numbers threads
+ENGINE_BASE := engine plan_parts plan_data plan_weight plan_depthwise numbers threads scratch_check
 ENGINE_SOURCES := $(ENGINE_BASE:%=native/engine/%.cpp) tests/native/exactness.cpp
 ENGINE_FLAGS := -std=gnu++17 -Inative/include -ffp-contract=off -Wno-psabi -pthread
 AVX2 := -mavx2 -mfma -mf16c -mbmi2
 PROBLEMS ?= 150
 
-.PHONY: test-sanitize test-sanitize-avx512 test-clang test-aarch64 bench
+.PHONY: test-sanitize test-sanitize-avx512 test-clang test-aarch64 campaign-exactness bench
 
 # One rule: the kernels for one instruction set, then the rest of the engine and the test program around them.
 build/engine/%/exactness: $(wildcard native/engine/*) $(wildcard native/include/*) tests/native/exactness.cpp native/engine.mk
@@ -24,6 +24,12 @@ ISA_sanitize512 := avx512bf16 16 $(AVX2) -mavx512f -mavx512vl -mavx512dq -mavx51
 CXX_clang := clang++
 FLAGS_clang := -O2
 ISA_clang := avx2 8 $(AVX2)
+CXX_avx2 := g++
+FLAGS_avx2 := -O2
+ISA_avx2 := $(ISA_sanitize)
+CXX_avx512bf16 := g++
+FLAGS_avx512bf16 := -O2
+ISA_avx512bf16 := $(ISA_sanitize512)
 CXX_aarch64 := aarch64-linux-gnu-g++
 FLAGS_aarch64 := -O2 -static
 ISA_aarch64 := neon 4
@@ -43,6 +49,15 @@ test-clang: build/engine/clang/exactness
 # The NEON kernels, compiled by the cross compiler and run by the emulator.
 test-aarch64: build/engine/aarch64/exactness
 	qemu-aarch64 $< $(PROBLEMS)
+
+# Random problems of every size and stride, and every cut of every path: for hours before a release. Seeds go on from
+# SEED, so that a second run tries other problems.
+CAMPAIGN_PROBLEMS ?= 200000
+SEED ?= 1
+campaign-exactness: build/engine/avx2/exactness build/engine/avx512bf16/exactness build/engine/aarch64/exactness
+	for set in avx2 avx512bf16; do build/engine/$$set/exactness cuts && \
+	    build/engine/$$set/exactness $(CAMPAIGN_PROBLEMS) $(SEED) 3e6 || exit 1; done
+	qemu-aarch64 build/engine/aarch64/exactness $$(( $(CAMPAIGN_PROBLEMS) / 100 )) $(SEED)
 
 # Both held to AVX2, so that machines can be compared; then as they like, where that is more.
 RECORD := $(BIN)/python benchmarks/run.py --json benchmarks/recorded.jsonl

@@ -63,7 +63,7 @@ LINES = (
     "conv n11 c1>9 i7x7 k1x1 s1 p0 d1 g1 fp32",  # ... with one channel: images follow each other in its tile
     "conv n11 c199>9 i7x7 k1x1 s1 p0 d1 g1 fp32",  # ... with many: planes in one run, tiles of unequal size
 )
-LAYOUTS = ("contiguous", "channels last", "batch inside", "every second", "reversed")
+LAYOUTS = ("contiguous", "channels last", "batch inside", "every second", "reversed", "any")
 PATHS = range(1, len(native.path_names()) if native.available() else 1)
 
 
@@ -86,7 +86,22 @@ def spread(array: np.ndarray, layout: str) -> np.ndarray:
         return wide[..., ::2]
     if layout == "reversed":
         return np.ascontiguousarray(array[..., ::-1])[..., ::-1]
+    if layout == "any":
+        return _any_strides(array)
     return array
+
+
+def _any_strides(array: np.ndarray) -> np.ndarray:
+    """Axes in any order, some backwards, some with gaps: chosen by the shape, so that a failure repeats."""
+    rng = np.random.default_rng(array.shape)
+    order = rng.permutation(array.ndim)
+    gaps = rng.integers(1, 4, array.ndim)
+    room = np.zeros([array.shape[a] * gaps[a] for a in order], array.dtype).transpose(np.argsort(order))
+    starts = rng.integers(0, gaps)
+    view = room[tuple(slice(int(start), None, int(gap)) for start, gap in zip(starts, gaps, strict=True))]
+    view = view[tuple(slice(None, None, int(sign)) for sign in rng.choice([1, -1], array.ndim))]
+    view[...] = array
+    return view
 
 
 def operands(made, fill, layout: str = "contiguous"):
@@ -94,7 +109,7 @@ def operands(made, fill, layout: str = "contiguous"):
     r = made.problem.request
     fine, coarse = (r.grad_output, r.input) if made.problem.transposed else (r.input, r.grad_output)
     stored = [rounding.store(dtypes.find(spec.dtype), fill(spec.shape)) for spec in (fine, coarse, r.weight)]
-    return [spread(stored[0], layout), spread(stored[1], layout), stored[2]]
+    return [spread(array, layout) for array in stored]
 
 
 def empty_results(made, layout: str = "contiguous"):
@@ -105,7 +120,7 @@ def empty_results(made, layout: str = "contiguous"):
     for step in made.steps:
         shape = specs[step.result].shape
         array = rounding.store(dtypes.find(step.stored_as), np.full(shape, -13.0))
-        buffers[step.result] = spread(array, layout) if step.result is Result.GRAD_INPUT else array
+        buffers[step.result] = spread(array, layout) if array.ndim > 1 else array
     return buffers
 
 

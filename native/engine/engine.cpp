@@ -363,6 +363,12 @@ int32_t cg_path_accepts(const cg_problem* problem, int32_t contraction, int32_t 
     return path_table[path].accepts(*problem, contraction) ? 1 : 0;
 }
 
+int32_t cg_path_cuts(const cg_problem* problem, int32_t contraction, int32_t path, int64_t cuts[CG_CUTS]) {
+    if (!cg_path_accepts(problem, contraction, path)) return refuse("the path does not accept this problem");
+    isa().cuts(*problem, contraction, path, cuts);
+    return CG_OK;
+}
+
 int32_t cg_choose_path(const cg_problem* problem, int32_t contraction) {
     if (check(problem) != CG_OK || contraction < 0 || contraction > BIAS) return -1;
     return choose_path(*problem, contraction);
@@ -405,6 +411,10 @@ int32_t cg_run(const cg_problem* problem) {
         } catch (const std::bad_alloc&) {
             status = CG_OUT_OF_MEMORY;
         }
+        if (status == CG_OK && scratch_checked && !shared_scratch_intact()) status = CG_SCRATCH_OVERRUN;
+        if (status == CG_SCRATCH_OVERRUN)
+            std::snprintf(last_error, sizeof last_error, "the %s contraction wrote outside of its scratch memory",
+                          contraction_names[contraction]);
         if (status == CG_OUT_OF_MEMORY)
             std::snprintf(last_error, sizeof last_error, "not enough memory for the workspace of the %s contraction",
                           contraction_names[contraction]);

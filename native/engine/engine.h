@@ -41,6 +41,15 @@ int run_tasks(int threads, index_t tasks, size_t scratch_bytes, TaskBody body, v
 char* shared_scratch(size_t bytes);
 int default_threads();
 
+// Scratch memory under test (cg_check_scratch): NaN before every task, guard words behind every piece.
+enum { SCRATCH_GUARD_BYTES = 64 };
+extern bool scratch_checked;
+void spoil_scratch(char* scratch, size_t bytes);  // and forgets the pieces of the task before
+void guard_piece(char* end);                      // of a piece of the running task
+bool pieces_intact();                             // of the running task
+void guard_shared(char* end);                     // of the calling thread's shared memory
+bool shared_scratch_intact();
+
 // ---- geometry of a gather -------------------------------------------------------------------------------------
 //
 // Both data contractions gather: an output cell reads source cells at offsets given by the taps of the window.
@@ -271,6 +280,7 @@ struct Isa {
     int lanes;
     int (*run)(const cg_problem& p, int contraction, int path, int threads);
     size_t (*workspace)(const cg_problem& p, int contraction, int path, int threads);
+    void (*cuts)(const cg_problem& p, int contraction, int path, int64_t cuts[CG_CUTS]);
     void (*load)(const cg_tensor& tensor, index_t count, float* out);
     void (*store)(const cg_tensor& tensor, index_t count, const float* values);
 };

@@ -160,6 +160,65 @@ static size_t workspace(const cg_problem& p, int contraction, int path, int thre
     return largest;
 }
 
+static void set_cuts(const Blocks& blocks, int64_t cuts[CG_CUTS]) {
+    for (int a = 0; a < 4; ++a) cuts[CG_CUT_BATCH + a] = blocks.count[a];
+}
+
+// In how many parts a path takes each axis, on one thread.
+static void path_cuts(const cg_problem& p, int contraction, int path, int64_t cuts[CG_CUTS]) {
+    for (int i = 0; i < CG_CUTS; ++i) cuts[i] = 1;
+    if (contraction == BIAS) return;
+    if (path == PATH_PLAIN) {
+        cuts[CG_CUT_WIDTH] = ceil_div(contraction == TO_FINE ? p.fine[2] : p.coarse[2], PLAIN_COLUMNS);
+    } else if (path == PATH_DEPTHWISE_CHANNELS || path == PATH_GROUPED_CHANNELS) {
+        ChannelPlan plan;
+        plan_channels(p, contraction, 1, &plan);
+        set_cuts(plan.blocks, cuts);
+        cuts[CG_CUT_GROUPS] = ceil_div(plan.channels, plan.block) * ceil_div(plan.channels, plan.channels_at_once);
+        cuts[CG_CUT_PARTIALS] = plan.partials;
+    } else if (contraction != TO_WEIGHT) {
+        const Gather g = make_gather(p, contraction == TO_FINE);
+        const PassList list = list_passes(p, contraction == TO_FINE, path);
+        GatherPass pass;
+        plan_pass(g, p, contraction == TO_FINE, list, 0, LANES, 1, path, &pass);
+        if (pass.blocks.total == 0) return;
+        set_cuts(pass.blocks, cuts);
+        cuts[CG_CUT_WINDOW] = pass.tap_groups[0] * pass.tap_groups[1] * pass.tap_groups[2];
+        cuts[CG_CUT_REDUCED_CHANNELS] = ceil_div(g.depth, pass.depth_block);
+        cuts[CG_CUT_RESULT_CHANNELS] = path == PATH_DEPTHWISE_ROWS ? 1 : pass.chunks * ceil_div(g.rows, pass.panel_rows);
+        cuts[CG_CUT_GROUPS] = ceil_div(g.groups, path == PATH_DEPTHWISE_ROWS ? pass.chunk_rows : pass.groups_at_once);
+    } else if (path == PATH_DEPTHWISE_ROWS) {
+        DepthwiseWeightPlan plan;
+        plan_depthwise_weight(p, &plan);
+        set_cuts(plan.blocks, cuts);
+        cuts[CG_CUT_WINDOW] = plan.group_count;
+        cuts[CG_CUT_GROUPS] = ceil_div(p.groups, plan.channels_at_once);
+        cuts[CG_CUT_PARTIALS] = plan.partials;
+    } else if (path == PATH_GEMM_COLUMNS) {
+        ColumnPlan plan;
+        plan_columns(p, &plan);
+        cuts[CG_CUT_REDUCED_CHANNELS] = ceil_div(p.fine_channels, plan.channels_at_once);
+        cuts[CG_CUT_RESULT_CHANNELS] = ceil_div(p.coarse_channels, PANEL_ROWS);
+        cuts[CG_CUT_WIDTH] = ceil_div(plan.pixels, LANES);
+    } else if (path == PATH_FEW_CHANNELS) {
+        FewPlan plan;
+        plan_few(p, 1, &plan);
+        set_cuts(plan.blocks, cuts);
+        cuts[CG_CUT_REDUCED_CHANNELS] = ceil_div(p.fine_channels, plan.tile_channels);
+        cuts[CG_CUT_RESULT_CHANNELS] = ceil_div(p.coarse_channels, MOST_TOGETHER);
+        cuts[CG_CUT_GROUPS] = ceil_div(p.groups, plan.groups_per_task);
+        cuts[CG_CUT_PARTIALS] = plan.partials;
+    } else {
+        WeightPlan plan;
+        plan_weight(p, LANES, 1, &plan);
+        set_cuts(plan.blocks, cuts);
+        cuts[CG_CUT_WINDOW] = plan.group_count;
+        cuts[CG_CUT_REDUCED_CHANNELS] = ceil_div(p.fine_channels, plan.tile_channels) * plan.channel_split;
+        cuts[CG_CUT_RESULT_CHANNELS] = plan.panels * ceil_div(plan.panels, plan.panel_block);
+        cuts[CG_CUT_PARTIALS] = plan.partials;
+    }
+}
+
 static void load_all(const cg_tensor& tensor, index_t count, float* out) {
     const Source s = make_source(tensor);
     s.rows(s, 0, 1, 0, count, tensor.stride[4], out, 0);
@@ -177,6 +236,6 @@ static void store_all(const cg_tensor& tensor, index_t count, const float* value
 #define TEXT(a) #a
 #define ISA_NAME(name) TEXT(name)
 extern const Isa ISA_SYMBOL(CG_ISA);
-const Isa ISA_SYMBOL(CG_ISA) = {ISA_NAME(CG_ISA), LANES, run, workspace, load_all, store_all};
+const Isa ISA_SYMBOL(CG_ISA) = {ISA_NAME(CG_ISA), LANES, run, workspace, path_cuts, load_all, store_all};
 
 }  // namespace cg

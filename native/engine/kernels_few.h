@@ -79,13 +79,14 @@ struct FewRun {
     index_t group_sums() const { return p.fine_channels * plan.count * p.coarse_channels * 8; }
 };
 
-// Whether the coarse operand can be read where it lies, eight pixels at a time.
+// Whether the coarse operand can be read where it lies, eight pixels at a time: lines, and the parts blocks cut them into,
+// must be whole vectors, or the last one would count the first pixels of the next block as well.
 static bool lines_are_vectors(const cg_problem& p, const FewPlan& plan) {
     const index_t* st = p.coarse_operand.stride;
     double reach = double(plan.blocks.per[0]) * double(magnitude(st[0]));
     for (int a = 0; a < 3; ++a) reach += double(plan.blocks.per[a + 1]) * double(magnitude(st[a + 2]));
     return load_kind(p.coarse_operand) == LOAD_F32 && st[4] == 1 && p.coarse[2] % 8 == 0 &&
-           reach < double(1 << 30);
+           plan.blocks.per[3] % 8 == 0 && reach < double(1 << 30);
 }
 
 // A run of pixels of a few groups: those that share cache lines are copied together.

@@ -317,7 +317,8 @@ template <int COUNT> static INLINE void store_first(float* p, v8 v) {
 
 // Where the taps of a channel lie from the first one on.
 struct TapPlaces {
-    index_t count, reach;    // reach: up to the last one
+    index_t count;
+    index_t reach;           // elements from the first tap to the farthest; 0 where one lies before the first
     bool side_by_side;
     index_t at[MOST_TAPS];
 };
@@ -487,14 +488,17 @@ static TapPlaces tap_places(const Gather& g, const AxisTaps taps[3], index_t fir
     TapPlaces places;
     places.count = 0;
     places.side_by_side = true;
+    index_t low = 0, high = 0;  // strides of either sign: the last tap is not always the farthest
     for (index_t z = 0; z < taps[0].count; ++z)
         for (index_t y = 0; y < taps[1].count; ++y)
             for (index_t x = 0; x < taps[2].count; ++x) {
                 const index_t at = weight_offset(g, taps, z, y, x) - first;
                 places.side_by_side &= at == places.count;
                 places.at[places.count++] = at;
+                low = least(low, at);
+                high = most(high, at);
             }
-    places.reach = places.at[places.count - 1] + 1;
+    places.reach = low < 0 ? 0 : high + 1;
     return places;
 }
 

@@ -6,6 +6,7 @@ struct Scratch {  // carves what the plan counted, in the plan's order
     template <class T> INLINE T* take(index_t count) {
         T* p = (T*)at;
         at += ((count + 31) / 32 * 32 + 32) * 4;
+        if (scratch_checked) guard_piece(at);
         return p;
     }
 };

@@ -176,7 +176,11 @@ void plan_few(const cg_problem& p, int threads, FewPlan* plan) {
     // Few pixels of few groups in smaller blocks, so that there are tasks for several threads.
     const double pixels = double(p.batch) * double(p.coarse[0]) * double(p.coarse[1]) * double(p.coarse[2]);
     const double shares = pixels * double(p.groups) / 8;
-    plan->blocks = make_blocks(extent, shares < 800 ? most(192, index_t(shares)) : 800, 16);
+    const index_t target = shares < 800 ? most(192, index_t(shares)) : 800;
+    plan->blocks = make_blocks(extent, target, 16);
+    // A line of whole vectors is read in place: it must be cut into whole vectors, too.
+    if (extent[3] % 8 == 0 && plan->blocks.per[3] % 8 != 0)
+        plan->blocks = make_blocks(extent, target / 16 * 16, 16);
     const Blocks& b = plan->blocks;
     plan->block_steps = b.per[0] * b.per[1] * b.per[2] * ceil_div(b.per[3], 8);
     plan->coarse_plane = 8 * plan->block_steps;

@@ -78,7 +78,7 @@ struct Job {
     int shares;
     Share share[MOST_SHARES];  // as many as `shares`; the others are not even written, small jobs would notice
     std::atomic<int> joined{0};
-    std::atomic<bool> out_of_memory{false};
+    std::atomic<bool> out_of_memory{false}, overrun{false};
 };
 
 void work(Job& job) {
@@ -93,9 +93,15 @@ void work(Job& job) {
         while (!job.out_of_memory) {
             const index_t task = share.next.fetch_add(1, std::memory_order_relaxed);
             if (task >= share.end) break;
+            if (scratch_checked) spoil_scratch(scratch, job.scratch_bytes);
             job.body(job.context, task, scratch);
+            if (scratch_checked && !pieces_intact()) job.overrun = true;
         }
     }
+}
+
+int outcome(const Job& job) {
+    return job.out_of_memory ? CG_OUT_OF_MEMORY : job.overrun ? CG_SCRATCH_OVERRUN : CG_OK;
 }
 
 class Pool {
@@ -104,7 +110,7 @@ public:
         std::unique_lock<std::mutex> mine(busy_, std::try_to_lock);
         if (!mine.owns_lock()) {
             work(job);
-            return job.out_of_memory ? CG_OUT_OF_MEMORY : CG_OK;
+            return outcome(job);
         }
         {
             std::lock_guard<std::mutex> hold(state_);
@@ -120,7 +126,7 @@ public:
         std::unique_lock<std::mutex> hold(state_);
         job_ = nullptr;  // a worker that wakes late finds nothing to join
         done_.wait(hold, [this] { return active_.load(std::memory_order_relaxed) == 0; });
-        return job.out_of_memory ? CG_OUT_OF_MEMORY : CG_OK;
+        return outcome(job);
     }
 
 private:
@@ -206,15 +212,22 @@ int run_tasks(int threads, index_t tasks, size_t scratch_bytes, TaskBody body, v
     if (threads > 1 && tasks > 1 && team != nullptr) {
         // All members are asked for, whatever the number of tasks: OpenMP ends threads that a smaller team leaves out.
         team([](void* shared) { work(*static_cast<Job*>(shared)); }, &job, uint32_t(threads), 0);
-        return job.out_of_memory ? CG_OUT_OF_MEMORY : CG_OK;
+        return outcome(job);
     }
     if (threads > tasks) threads = int(tasks);
     if (threads > 1 && started) return pool->run(threads, job);
     work(job);
-    return job.out_of_memory ? CG_OUT_OF_MEMORY : CG_OK;
+    return outcome(job);
 }
 
-char* shared_scratch(size_t bytes) { return call_arena.at_least(bytes); }
+char* shared_scratch(size_t bytes) {
+    if (!scratch_checked) return call_arena.at_least(bytes);
+    char* shared = call_arena.at_least(bytes + SCRATCH_GUARD_BYTES);
+    if (shared == nullptr) return nullptr;
+    spoil_scratch(shared, bytes);
+    guard_shared(shared + bytes + SCRATCH_GUARD_BYTES);
+    return shared;
+}
 
 int default_threads() {
     if (const int asked = positive_number(std::getenv("CONVGRAD_NUM_THREADS"))) return asked;

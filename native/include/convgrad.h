@@ -38,7 +38,8 @@ enum cg_dtype {
 enum cg_status {
     CG_OK = 0,
     CG_BAD_ARGUMENT = 1, /* a size, dtype or pointer the engine cannot run without undefined behaviour */
-    CG_OUT_OF_MEMORY = 2
+    CG_OUT_OF_MEMORY = 2,
+    CG_SCRATCH_OVERRUN = 3 /* a kernel wrote outside of its piece of scratch memory; only where that is checked */
 };
 
 /* A strided tensor. Strides count elements, in the order (batch, channel, depth, height, width);
@@ -108,6 +109,25 @@ CG_API const char *cg_path_condition(int32_t path);
 /* Contractions are 0 to_fine, 1 to_coarse, 2 to_weight, 3 bias. */
 CG_API int32_t cg_path_accepts(const cg_problem *problem, int32_t contraction, int32_t path);
 CG_API int32_t cg_choose_path(const cg_problem *problem, int32_t contraction);
+
+/* Where a path cuts its loops for this problem, for tests that cross every cut: the number of parts of each axis. */
+enum cg_cut {
+    CG_CUT_BATCH,
+    CG_CUT_DEPTH,
+    CG_CUT_HEIGHT,
+    CG_CUT_WIDTH,
+    CG_CUT_WINDOW, /* groups of taps */
+    CG_CUT_REDUCED_CHANNELS,
+    CG_CUT_RESULT_CHANNELS,
+    CG_CUT_GROUPS,
+    CG_CUT_PARTIALS, /* runs of pixels that are summed separately */
+    CG_CUTS
+};
+CG_API int32_t cg_path_cuts(const cg_problem *problem, int32_t contraction, int32_t path, int64_t cuts[CG_CUTS]);
+
+/* For tests: fills scratch memory with NaN before every task and checks guard words between its pieces after it. Says
+ * what held before. */
+CG_API int32_t cg_check_scratch(int32_t on);
 
 /* The engine's conversions, for tests: operands as float32 (cast applied), results from float32, and the exact
  * scalar rounding to a format. Elements are stride[4] apart. */
