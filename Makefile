@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: training-plot bench-torch demo test check generate clean scaleout campaign-cases sanitize fuzz
+.PHONY: training-plot bench-torch demo test check generate clean scaleout campaign-cases sanitize fuzz digests digests-write
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -27,6 +27,15 @@ scaleout: $(READY)
 # 30,000 small cases through the command line; prints the time and the memory.
 campaign-cases: $(READY)
 	CONVGRAD_CAMPAIGN=30000 $(BIN)/pytest -s tests/test_run.py -k thousands
+
+# What a redesign must not change: bits, workspaces, answers, messages, public names, commands, the C ABI. A line per
+# difference; `make digests-write` records anew (PARTS="bits api" for some of it). Five to ten minutes on two cores.
+PARTS ?= bits answers calls api commands abi
+digests: $(READY)
+	$(BIN)/python tests/digests --only "$(PARTS)"
+
+digests-write: $(READY)
+	$(BIN)/python tests/digests --write --only "$(PARTS)"
 
 generate: $(READY)
 	$(BIN)/python tools/generate.py
