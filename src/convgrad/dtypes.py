@@ -152,6 +152,8 @@ def find(spelling: str | Dtype) -> Dtype:
     """
     if isinstance(spelling, Dtype):
         return spelling
+    if not isinstance(spelling, str):
+        raise TypeError(f"a dtype is told by its name, not by a value of type {type(spelling).__name__}")
     key = spelling.strip().lower()
     for prefix in _PREFIXES:
         key = key.removeprefix(prefix)

@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from operator import index
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.exceptions import TooHardError
 
-from convgrad import dtypes, engines, products, result_memory, rounding
+from convgrad import arguments, dtypes, engines, products, result_memory, rounding
+from convgrad.arguments import number, numbers, told
 from convgrad.arrays import AnyArray, as_array, is_channels_last, may_overlap_itself, refuse_masked
 from convgrad.planning import Plan, Result, Step, make_plan
 from convgrad.problem import ConvProblem, prove
 from convgrad.request import CONFORMANCES, MATH_NAMES, Operator, PadEntry, Request, TensorSpec, with_output
 from convgrad.rules.check import check
-from convgrad.status import ConvGradError
+from convgrad.status import ConvGradError, ConvGradTypeError
 from convgrad.tensor import Tensor
 
 Padding = int | Sequence[int] | Sequence[tuple[int, int]]
@@ -127,7 +127,7 @@ def conv_backward(
     if short is not None and known is None and len(_short) < _MOST_PLANS and (
         out is None or plan.problem.request == requested(Operator.CONV, g, x, w, None, _NOTHING_GIVEN, asked)
     ):
-        with suppress(TypeError):  # an array among the attributes: not kept
+        with suppress(Exception):  # an array among the attributes, or an object that cannot be compared: not kept
             _short[short] = plan
     return _execute(plan, g, x, w, given, threads)
 
@@ -158,10 +158,11 @@ def convolution(
     x, w = _operand(input, "input"), _operand(weight, "weight")
     rank = max(x.array.ndim - 2, 1)
     request = Request(
-        Operator.CONV, None, _spec(x), _spec(w), stride=_numbers("stride", stride, rank),
-        padding=_pads("padding", padding, rank), dilation=_numbers("dilation", dilation, rank),
-        transposed=bool(transposed), output_padding=_numbers("output_padding", output_padding, rank),
-        groups=_number("groups", groups), output_mask=(False, False, False), math=read_math(math), forward=True,
+        Operator.CONV, None, _spec(x), _spec(w), stride=numbers("stride", stride, rank),
+        padding=_pads("padding", padding, rank), dilation=numbers("dilation", dilation, rank),
+        transposed=arguments.flag("transposed", transposed),
+        output_padding=numbers("output_padding", output_padding, rank),
+        groups=number("groups", groups), output_mask=(False, False, False), math=read_math(math), forward=True,
         product=read_product(product), conformance=read_conformance(conformance),
     )
     return _forward(request, x, w, bias, out, threads)
@@ -174,7 +175,7 @@ def conv_tbc(
     """The forward pass of the time-batch-channel convolution."""
     x, w = _operand(input, "input"), _operand(weight, "weight")
     request = Request(
-        Operator.TBC, None, _spec(x, "ND"), _spec(w, "ND"), pad=_number("pad", pad), math=read_math(math), forward=True,
+        Operator.TBC, None, _spec(x, "ND"), _spec(w, "ND"), pad=number("pad", pad), math=read_math(math), forward=True,
         output_mask=(False, False, False), product=read_product(product), conformance=read_conformance(conformance),
     )
     return _forward(request, x, w, bias, out, threads)
@@ -182,7 +183,12 @@ def conv_tbc(
 
 def plan(request: Request) -> ExecutablePlan:
     """What would be computed for this request: casts, contractions, paths, workspace. Refusals raise."""
-    verdict = check(request)
+    try:
+        verdict = check(request)
+    except TypeError as error:
+        raise ConvGradTypeError(str(error), rule="request.type", value=type(request).__name__) from None
+    except ValueError as error:
+        raise ConvGradError(str(error), rule="request.name") from None
     if not verdict.ok:
         raise ConvGradError(
             verdict.message, status=verdict.status, rule=verdict.rule_id, value=verdict.value, line=verdict.line
@@ -215,8 +221,8 @@ def _given(out: Sequence[object] | None) -> Buffers:
     if out is None:
         return _NOTHING_GIVEN
     try:
-        buffers = tuple(out)
-    except TypeError:
+        buffers = arguments.listed("out", out)
+    except ConvGradTypeError:
         kind = type(out).__name__
         raise ConvGradError(f"out must hold 3 buffers (or None), not {kind}", rule="out.type", value=kind) from None
     if len(buffers) != 3:
@@ -241,30 +247,17 @@ def _buffer(buffer: object, name: str) -> Operand:
     return Operand(array, dtype, layout)
 
 
-def _number(name: str, value: object) -> int:
-    try:
-        return index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise ConvGradError(f"{name} must be a whole number, got {value!r}", rule=f"{name}.type", value=value) from None
-
-
-def _numbers(name: str, value: object, rank: int) -> tuple[int, ...]:
-    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
-        return (_number(name, value),) * rank
-    return tuple(_number(name, v) for v in value)
-
-
 def _pads(name: str, value: object, rank: int) -> tuple[PadEntry, ...]:
     def entry(v: object) -> PadEntry:
-        if isinstance(v, (tuple, list, np.ndarray)):
-            if len(v) != 2:
-                raise ConvGradError(f"{name}: a pair is (low, high), got {v!r}", rule=f"{name}.type", value=v)
-            return _number(name, v[0]), _number(name, v[1])
-        return _number(name, v)
+        pair = arguments.entries(name, v)
+        if pair is None:
+            return number(name, v)
+        if len(pair) != 2:
+            raise ConvGradError(f"{name}: a pair is (low, high), got {told(v)}", rule=f"{name}.type", value=v)
+        return number(name, pair[0]), number(name, pair[1])
 
-    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
-        return (_number(name, value),) * rank
-    return _plainest(tuple(entry(v) for v in value), rank)
+    found = arguments.entries(name, value)
+    return (number(name, value),) * rank if found is None else _plainest(tuple(entry(v) for v in found), rank)
 
 
 def _plainest(padding: tuple[PadEntry, ...], rank: int) -> tuple[PadEntry, ...]:
@@ -283,25 +276,29 @@ def read_math(value: object) -> int:
     """cubeMathType by name or number."""
     if isinstance(value, str):
         if value not in MATH_NAMES:
-            message = f"math must be one of {', '.join(MATH_NAMES)}, got {value!r}"
+            message = f"math must be one of {', '.join(MATH_NAMES)}, got {told(value)}"
             raise ConvGradError(message, rule="math.name", value=value)
         return MATH_NAMES.index(value)
-    return _number("math", value)
+    return number("math", value)
 
 
-def read_product(value: str) -> str:
+def read_product(value: object) -> str:
     """The key of a product, by any of its names."""
     try:
-        return products.find(value).key
-    except ValueError as error:
-        raise ConvGradError(str(error), rule="product.name", value=value) from None
+        return products.find(cast(Any, value)).key
+    except MemoryError:
+        raise
+    except Exception:  # no name, or an object that does not tell its own
+        names = ", ".join(products.KEYS)
+        message = f"unknown product {told(value)}: use one of {names}, or a name such as Ascend910B3"
+        raise ConvGradError(message, rule="product.name", value=value) from None
 
 
-def read_conformance(value: str) -> str:
+def read_conformance(value: object) -> str:
     """`document` or `runtime`."""
-    if value not in CONFORMANCES:
+    if not isinstance(value, str) or value not in CONFORMANCES:
         raise ConvGradError(
-            f"conformance must be document or runtime, got {value!r}", rule="conformance.name", value=value
+            f"conformance must be document or runtime, got {told(value)}", rule="conformance.name", value=value
         )
     return value
 
@@ -330,10 +327,18 @@ def _short_key(grad_output: object, input: object, weight: object, asked: tuple[
     return None
 
 
-def _key_of(asked: tuple[Any, ...]) -> tuple[Any, str]:
+def _key_of(asked: tuple[Any, ...]) -> tuple[Any, Any]:
     """The attributes as part of a key: as text too, which tells 1 from True; lists as tuples."""
-    text = repr(asked)
-    return _frozen(asked) if "[" in text else asked, text
+    try:
+        text = repr(asked)
+        return _frozen(asked) if "[" in text else asked, text
+    except MemoryError:
+        raise
+    except Exception:  # no text: never found, and not kept
+        return asked, _NO_KEY
+
+
+_NO_KEY: list[Any] = []  # has no hash
 
 
 def _frozen(value: Any) -> Any:
@@ -343,7 +348,9 @@ def _frozen(value: Any) -> Any:
 def _known(key: tuple[Any, ...]) -> ExecutablePlan | None:
     try:
         return _short.get(key)
-    except TypeError:
+    except MemoryError:
+        raise
+    except Exception:  # an array among the attributes, or an object that cannot be compared
         return None
 
 
@@ -360,7 +367,9 @@ def _planned(
     )
     try:
         known = _plans.get(key)
-    except TypeError:  # an array among the attributes: not kept
+    except MemoryError:
+        raise
+    except Exception:  # an array among the attributes, or an object that cannot be compared: not kept
         return plan(requested(operator, g, x, w, b, given, asked))
     if known is not None:
         return known
@@ -396,17 +405,17 @@ def _conv_request(g: Operand, x: Operand, w: Operand, given: Buffers, asked: tup
     bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask, math, product, conformance = asked
     rank = max(x.array.ndim - 2, 1)
     channels = g.array.shape[1] if g.array.ndim > 1 else 0
-    sizes = (channels,) if bias_sizes is None else _numbers("bias_sizes", bias_sizes, 1)
-    wanted = tuple(bool(m) for m in mask)
+    sizes = (channels,) if bias_sizes is None else numbers("bias_sizes", bias_sizes, 1)
+    wanted = arguments.flags("output_mask", mask)
     ordinary = (_spec(x), _spec(w), TensorSpec((channels,), g.dtype, "ND"))
     grad_input, grad_weight, grad_bias = (
         (_spec(o, "ND" if i == 2 else "") if o is not None else spec) if i < len(wanted) and wanted[i] else None
         for i, (o, spec) in enumerate(zip(given, ordinary, strict=True))
     )
     return Request(
-        Operator.CONV, _spec(g), _spec(x), _spec(w), None, sizes, _numbers("stride", stride, rank),
-        _pads("padding", padding, rank), _numbers("dilation", dilation, rank), bool(transposed),
-        _numbers("output_padding", output_padding, rank), _number("groups", groups), wanted, read_math(math),
+        Operator.CONV, _spec(g), _spec(x), _spec(w), None, sizes, numbers("stride", stride, rank),
+        _pads("padding", padding, rank), numbers("dilation", dilation, rank), arguments.flag("transposed", transposed),
+        numbers("output_padding", output_padding, rank), number("groups", groups), wanted, read_math(math),
         grad_input, grad_weight, grad_bias,
         product=read_product(product), conformance=read_conformance(conformance),
     )
@@ -422,7 +431,7 @@ def _tbc_request(
     outputs = [spec if o is None else _spec(o, "ND") for o, spec in zip(given, ordinary, strict=True)]
     return Request(
         Operator.TBC, _spec(g, "ND"), _spec(x, "ND"), _spec(w, "ND"), bias, math=read_math(math),
-        grad_input=outputs[0], grad_weight=outputs[1], grad_bias=outputs[2], pad=_number("pad", pad),
+        grad_input=outputs[0], grad_weight=outputs[1], grad_bias=outputs[2], pad=number("pad", pad),
         product=read_product(product), conformance=read_conformance(conformance),
     )
 
@@ -440,7 +449,7 @@ def _execute(
         buffer = given[_RESULTS.index(step.result)]
         results[step.result] = _fresh(made.problem, step, (x, w)) if buffer is None else buffer.array
     fine, coarse = (g.array, x.array) if made.problem.transposed else (x.array, g.array)
-    engines.run(made, fine, coarse, w.array, results, threads=read_threads(threads))
+    engines.run(made, fine, coarse, w.array, results, threads=arguments.threads(threads))
     return Gradients(*(_wrapped(results.get(result), made, result) for result in _RESULTS))
 
 
@@ -460,16 +469,6 @@ def _wrapped(array: AnyArray | None, made: Plan, result: Result) -> Any:
         return None
     stored_as = next(s.stored_as for s in made.steps if s.result is result)
     return Tensor(array, stored_as) if stored_as == "hifloat8" else array
-
-
-def read_threads(threads: int | None) -> int | None:
-    """A thread count of at least one; `None` leaves it to the engine."""
-    if threads is None:
-        return None
-    count = _number("threads", threads)
-    if count < 1:
-        raise ConvGradError(f"threads must be at least 1, got {count}", rule="threads.value", value=count)
-    return count
 
 
 def _refuse_overlap(problem: ConvProblem, operands: Sequence[Operand], given: Buffers) -> None:
@@ -496,6 +495,16 @@ def _share(a: AnyArray, b: AnyArray) -> bool:
         return True
 
 
+def bias_values(bias: AnyArray, dtype: str, line: str) -> AnyArray:
+    """The exact values of a forward pass's bias, in any number format."""
+    try:
+        return rounding.load(dtype, bias)
+    except (TypeError, ValueError):
+        known = ", ".join(row.name for row in dtypes.ALL if row.is_tensor_dtype)
+        message = f"dtype of bias must be one of {known}; got {dtype}"
+        raise ConvGradError(message, rule="bias.dtype", value=dtype, line=line) from None
+
+
 def _forward(
     request: Request, x: Operand, w: Operand, bias: object | None, out: object | None, threads: int | None
 ) -> Any:
@@ -512,7 +521,7 @@ def _forward(
                 f"bias must have shape ({channels},), got {operand.array.shape}", rule="bias.shape",
                 value=operand.array.shape, line=made.problem.line,
             )
-        b = rounding.load(dtypes.find(operand.dtype), operand.array)
+        b = bias_values(operand.array, operand.dtype, made.problem.line)
     if out is None:
         last = is_channels_last(x.array)
         array = result_memory.empty(spec.shape, rounding.storage(dtypes.find(spec.dtype)), last)
@@ -526,5 +535,5 @@ def _forward(
             )
         _refuse_overlap(made.problem, (x, x, w), (buffer, None, None))
     fine, coarse = (None, x.array) if made.problem.transposed else (x.array, None)
-    engines.run_forward(made, fine, coarse, w.array, b, array, threads=read_threads(threads))
+    engines.run_forward(made, fine, coarse, w.array, b, array, threads=arguments.threads(threads))
     return Tensor(array, spec.dtype) if spec.dtype == "hifloat8" else array

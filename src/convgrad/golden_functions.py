@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from convgrad import functional, products
+from convgrad import arguments, functional
+from convgrad.arguments import number
 from convgrad.compare.runs import Operands
 from convgrad.golden import expected
 from convgrad.request import FORMAT_BY_RANK, Operator, Request, TensorSpec
-from convgrad.tensor import Tensor
+from convgrad.tensor import Tensor, read_tensor
 
 __all__ = ["aclnnConvTbcBackward", "aclnnConvolutionBackward", "golden_conv_backward", "golden_convtbc_backward"]
 
@@ -27,6 +28,10 @@ PRODUCT = "A2"
 def _spec(tensor: Tensor, layout: str = "") -> TensorSpec:
     given = "" if tensor.format == "ND" else tensor.format
     return TensorSpec(tensor.shape, tensor.dtype.name, layout or given or FORMAT_BY_RANK.get(tensor.ndim, "ND"))
+
+
+def _ints(name: str, values: object) -> tuple[int, ...]:
+    return tuple(number(name, v) for v in arguments.listed(name, values))
 
 
 def _results(request: Request, g: Tensor, x: Tensor, w: Tensor, wide: bool) -> list[Any]:
@@ -47,17 +52,19 @@ def aclnnConvolutionBackward(
     cubeMathType: int = 0, *, product: str = PRODUCT, conformance: str = "document", wide: bool = False, **_: Any,
 ) -> list[Any]:
     """Expected gradInput, gradWeight, gradBias. A call the contract refuses raises `ConvGradError`."""
-    g, x, w = (Tensor(t) for t in (gradOutput, input, weight))
-    mask = tuple(bool(m) for m in outputMask)
+    g, x, w = read_tensor("gradOutput", gradOutput), read_tensor("input", input), read_tensor("weight", weight)
+    mask = arguments.flags("outputMask", outputMask)
+    strides = _ints("stride", stride)
     bias = TensorSpec((g.shape[1] if g.ndim > 1 else 0,), g.dtype.name, "ND")
     outputs = [s if i < len(mask) and mask[i] else None for i, s in enumerate((_spec(x), _spec(w), bias))]
     request = Request(
-        Operator.CONV, _spec(g), _spec(x), _spec(w), None, None if biasSizes is None else tuple(biasSizes),
-        tuple(stride), tuple(padding), tuple(dilation), bool(transposed),
-        tuple(outputPadding) if outputPadding is not None else (0,) * len(stride), groups, mask, cubeMathType,
-        outputs[0], outputs[1], outputs[2], product=products.find(product).key, conformance=conformance,
+        Operator.CONV, _spec(g), _spec(x), _spec(w), None, None if biasSizes is None else _ints("biasSizes", biasSizes),
+        strides, _ints("padding", padding), _ints("dilation", dilation), arguments.flag("transposed", transposed),
+        (0,) * len(strides) if outputPadding is None else _ints("outputPadding", outputPadding),
+        number("groups", groups), mask, number("cubeMathType", cubeMathType), outputs[0], outputs[1], outputs[2],
+        product=functional.read_product(product), conformance=functional.read_conformance(conformance),
     )
-    return _results(request, g, x, w, wide)
+    return _results(request, g, x, w, arguments.flag("wide", wide))
 
 
 def aclnnConvTbcBackward(
@@ -65,13 +72,15 @@ def aclnnConvTbcBackward(
     conformance: str = "document", wide: bool = False, **_: Any,
 ) -> list[Any]:
     """Expected gradInput, gradWeight, gradBias of the time-batch-channel convolution."""
-    g, x, w, b = (Tensor(t) for t in (self, input, weight, bias))
+    g, x, w = read_tensor("self", self), read_tensor("input", input), read_tensor("weight", weight)
+    b = read_tensor("bias", bias)
     request = Request(
-        Operator.TBC, _spec(g, "ND"), _spec(x, "ND"), _spec(w, "ND"), _spec(b, "ND"), math=cubeMathType,
-        grad_input=_spec(x, "ND"), grad_weight=_spec(w, "ND"), grad_bias=_spec(b, "ND"), pad=pad,
-        product=products.find(product).key, conformance=conformance,
+        Operator.TBC, _spec(g, "ND"), _spec(x, "ND"), _spec(w, "ND"), _spec(b, "ND"),
+        math=number("cubeMathType", cubeMathType),
+        grad_input=_spec(x, "ND"), grad_weight=_spec(w, "ND"), grad_bias=_spec(b, "ND"), pad=number("pad", pad),
+        product=functional.read_product(product), conformance=functional.read_conformance(conformance),
     )
-    return _results(request, g, x, w, wide)
+    return _results(request, g, x, w, arguments.flag("wide", wide))
 
 
 # The names the kits' own case files use for their references.

@@ -10,13 +10,17 @@ A packed layout stores channels in blocks of C0 lanes, the last block filled up 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from convgrad import dtypes
+from convgrad.arguments import flag, listed, number
+from convgrad.arrays import as_array
 from convgrad.dtypes import Dtype
+from convgrad.geometry import INT64_MAX
 
 Array = NDArray[Any]
 Shape = tuple[int, int, int, int, int]
@@ -24,6 +28,7 @@ Shape = tuple[int, int, int, int, int]
 CANONICAL = "NCDHW"
 N0 = 16  # output channels per block of a FRACTAL_Z_3D weight, whatever the dtype
 _BLOCK_BYTES = 32  # of one C0 block
+_MOST_LANES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +123,10 @@ def block_channels(dtype: Dtype | str) -> int:
 
 def to_ndc1hwc0(array: Array, c0: int) -> Array:
     """An NCDHW array packed into (N, D, C1, H, W, C0), pad lanes zero."""
+    array, c0 = _elements("array", array), number("c0", c0)
     n, c, d, h, w = _five(array.shape)
     blocks = _blocks(c, c0)
-    padded = np.zeros((n, blocks * c0, d, h, w), array.dtype)
+    padded = _zeros((n, blocks * c0, d, h, w), array.dtype)
     padded[:, :c] = array
     split = padded.reshape(n, blocks, c0, d, h, w)
     return np.ascontiguousarray(split.transpose(0, 3, 1, 4, 5, 2))
@@ -128,13 +134,14 @@ def to_ndc1hwc0(array: Array, c0: int) -> Array:
 
 def from_ndc1hwc0(packed: Array, channels: int, check: bool = True) -> Array:
     """The NCDHW array of a packed one; with `check`, ValueError names the first pad lane that is not zero."""
+    packed, channels = _elements("packed", packed), number("channels", channels)
     if packed.ndim != 6:
         raise ValueError(f"NDC1HWC0 has 6 axes, the array {packed.ndim}")
     n, d, blocks, h, w, c0 = packed.shape
     if blocks != (needed := _blocks(channels, c0)):
         raise ValueError(f"{channels} channels fill {needed} blocks of {c0}, the array has {blocks}")
     joined = packed.transpose(0, 2, 5, 1, 3, 4).reshape(n, blocks * c0, d, h, w)
-    if check:
+    if flag("check", check):
         _require_zero(joined[:, channels:], (0, channels, 0, 0, 0), "NDC1HWC0")
     return np.ascontiguousarray(joined[:, :channels])
 
@@ -144,6 +151,7 @@ def index_ndc1hwc0(shape: Shape, c0: int, element: Shape) -> int:
 
     flat = ((((n*D + d)*C1 + c1)*H + h)*W + w)*C0 + lane
     """
+    shape, c0, element = _sizes("shape", shape), number("c0", c0), _five(_numbers("element", element))
     blocks = _blocks(shape[1], c0)
     n, c, d, h, w = _inside(element, (shape[0], blocks * c0, *shape[2:]))
     return ((((n * shape[2] + d) * blocks + c // c0) * shape[3] + h) * shape[4] + w) * c0 + c % c0
@@ -151,6 +159,7 @@ def index_ndc1hwc0(shape: Shape, c0: int, element: Shape) -> int:
 
 def element_ndc1hwc0(shape: Shape, c0: int, flat: int) -> Shape:
     """The element (n, c, d, h, w) at a flat index; c >= shape[1] says it is a pad lane."""
+    shape, c0, flat = _sizes("shape", shape), number("c0", c0), number("flat", flat)
     blocks = _blocks(shape[1], c0)
     n, d, c1, h, w, lane = _unravel(flat, (shape[0], shape[2], blocks, shape[3], shape[4], c0))
     return n, c1 * c0 + lane, d, h, w
@@ -161,9 +170,10 @@ def element_ndc1hwc0(shape: Shape, c0: int, flat: int) -> Shape:
 
 def to_fractal_z_3d(weight: Array, c0: int) -> Array:
     """A weight (Cout, Cin, Kd, Kh, Kw) packed into (Kd*C1*Kh*Kw, N1, 16, C0), pad lanes zero."""
+    weight, c0 = _elements("weight", weight), number("c0", c0)
     out, inner, kd, kh, kw = _five(weight.shape)
     n1, c1 = _blocks(out, N0), _blocks(inner, c0)
-    padded = np.zeros((n1 * N0, c1 * c0, kd, kh, kw), weight.dtype)
+    padded = _zeros((n1 * N0, c1 * c0, kd, kh, kw), weight.dtype)
     padded[:out, :inner] = weight
     split = padded.reshape(n1, N0, c1, c0, kd, kh, kw)
     ordered = np.ascontiguousarray(split.transpose(4, 2, 5, 6, 0, 1, 3))
@@ -172,14 +182,15 @@ def to_fractal_z_3d(weight: Array, c0: int) -> Array:
 
 def from_fractal_z_3d(packed: Array, shape: Shape, c0: int, check: bool = True) -> Array:
     """The weight of `shape` in a packed array of any rank; with `check`, pad lanes must be zero."""
-    out, inner, kd, kh, kw = _five(shape)
+    packed, c0 = _elements("packed", packed), number("c0", c0)
+    out, inner, kd, kh, kw = _sizes("shape", shape)
     n1, c1 = _blocks(out, N0), _blocks(inner, c0)
     size = kd * c1 * kh * kw * n1 * N0 * c0
     if packed.size != size:
         raise ValueError(f"FRACTAL_Z_3D of {shape} with C0 {c0} has {size} elements, the array {packed.size}")
     split = packed.reshape(kd, c1, kh, kw, n1, N0, c0)
     joined = split.transpose(4, 5, 1, 6, 0, 2, 3).reshape(n1 * N0, c1 * c0, kd, kh, kw)
-    if check:
+    if flag("check", check):
         _require_zero(joined[out:], (out, 0, 0, 0, 0), "FRACTAL_Z_3D")
         _require_zero(joined[:out, inner:], (0, inner, 0, 0, 0), "FRACTAL_Z_3D")
     return np.ascontiguousarray(joined[:out, :inner])
@@ -190,6 +201,7 @@ def index_fractal_z_3d(shape: Shape, c0: int, element: Shape) -> int:
 
     flat = ((((kd*C1 + c1)*Kh + kh)*Kw + kw)*N1 + n1)*16*C0 + n0*C0 + lane
     """
+    shape, c0, element = _sizes("shape", shape), number("c0", c0), _five(_numbers("element", element))
     n1, c1 = _blocks(shape[0], N0), _blocks(shape[1], c0)
     co, ci, kd, kh, kw = _inside(element, (n1 * N0, c1 * c0, *shape[2:]))
     row = ((kd * c1 + ci // c0) * shape[3] + kh) * shape[4] + kw
@@ -198,6 +210,7 @@ def index_fractal_z_3d(shape: Shape, c0: int, element: Shape) -> int:
 
 def element_fractal_z_3d(shape: Shape, c0: int, flat: int) -> Shape:
     """The element (co, ci, kd, kh, kw) at a flat index; co or ci beyond the shape says it is a pad lane."""
+    shape, c0, flat = _sizes("shape", shape), number("c0", c0), number("flat", flat)
     n1, c1 = _blocks(shape[0], N0), _blocks(shape[1], c0)
     kd, block, kh, kw, outer, n0, lane = _unravel(flat, (shape[2], c1, shape[3], shape[4], n1, N0, c0))
     return outer * N0 + n0, block * c0 + lane, kd, kh, kw
@@ -206,7 +219,33 @@ def element_fractal_z_3d(shape: Shape, c0: int, flat: int) -> Shape:
 def _blocks(channels: int, per_block: int) -> int:
     if per_block < 1:
         raise ValueError(f"a block has at least one lane, not {per_block}")
+    if per_block > _MOST_LANES:
+        raise ValueError(f"a block has at most {_MOST_LANES} lanes, not {per_block}")
     return -(-channels // per_block)
+
+
+def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    if prod(shape) * dtype.itemsize > INT64_MAX:
+        raise MemoryError(f"no memory for a packed array of shape {shape}")
+    return np.zeros(shape, dtype)
+
+
+def _elements(name: str, given: object) -> Array:
+    array = as_array(given, name)
+    if array.dtype.kind in "OSUMmT" or array.dtype.names is not None:
+        raise ValueError(f"{name} must hold numbers, not {array.dtype.name}")
+    return array
+
+
+def _numbers(name: str, values: object) -> tuple[int, ...]:
+    return tuple(number(name, n) for n in listed(name, values))
+
+
+def _sizes(name: str, values: object) -> Shape:
+    sizes = _five(_numbers(name, values))
+    if min(sizes) < 0:
+        raise ValueError(f"{name} has a negative size: {sizes}")
+    return sizes
 
 
 def _five(shape: tuple[int, ...]) -> Shape:

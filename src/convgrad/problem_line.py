@@ -22,12 +22,13 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from convgrad import dtypes, products
+from convgrad import arguments, dtypes, products
 from convgrad.geometry import coarse_size, fine_size
 from convgrad.request import (
     CONFORMANCES,
     FORMAT_BY_RANK,
     MATH_NAMES,
+    MOST_DIGITS,
     Operator,
     PadEntry,
     Request,
@@ -48,7 +49,7 @@ _MAX_RANK = 64
 
 def _int(text: str, word: str) -> int:
     digits = text[1:] if text[:1] == "-" else text
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 30:
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > MOST_DIGITS:
         raise ValueError(f"problem line: {word!r}: {text[:40]!r} is not a whole number")
     return int(text)
 
@@ -168,7 +169,7 @@ def _tensors(
 
 def parse(line: str) -> Request:
     """The request a problem line stands for; a `ValueError` names the word that cannot be read."""
-    text = line.partition("#")[0].strip()
+    text = arguments.text("a problem line", line).partition("#")[0].strip()
     kind, _, rest = text.partition(" ")
     if kind not in ("conv", "tconv", "tbc"):
         raise ValueError(f"problem line must start with conv, tconv or tbc, not {kind[:40]!r}")

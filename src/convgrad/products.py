@@ -86,7 +86,12 @@ def find(name: str | Product) -> Product:
     """The product a name stands for: a key, a SoC name such as `Ascend910B3`, or a marketing name."""
     if isinstance(name, Product):
         return name
-    plain = _plain(str(name))
+    try:
+        plain = _plain(str(name))
+    except MemoryError:
+        raise
+    except Exception:  # an object that does not tell its name
+        raise ValueError(f"unknown product of type {type(name).__name__}: use one of {', '.join(KEYS)}") from None
     if plain in NAMES:
         return NAMES[plain]
     for prefix, product in PREFIXES:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
-from convgrad import dtypes, rounding
+from convgrad import arguments, dtypes, rounding
 from convgrad.arrays import AnyArray, as_array
 from convgrad.dtypes import Dtype
+from convgrad.status import ConvGradError, ConvGradTypeError
 
 
 class UnsaidFormat(str):
@@ -33,19 +34,17 @@ class Tensor:
     format: str
 
     def __init__(self, data: object, dtype: str | Dtype | None = None, format: str = UNSAID) -> None:
+        row = None if dtype is None else read_dtype("dtype", dtype)
         if isinstance(data, Tensor):
-            dtype = data.dtype if dtype is None else dtype
-            data = data.data if dtypes.find(dtype) == data.dtype else data.values()
+            row = row or data.dtype
+            data = data.data if row == data.dtype else data.values()
         array = as_array(data, "data")
-        self.format = format
-        if dtype is None:
-            self.dtype = dtypes.find(array.dtype.name)
-            self.data = array
-            return
-        self.dtype = dtypes.find(dtype)
+        self.format = arguments.word("format", format)
+        self.dtype = read_dtype("data", array.dtype.name) if row is None else row
         if not self.dtype.is_tensor_dtype:
-            raise ValueError(f"{self.dtype.name} is a compute dtype: no tensor is stored in it")
-        self.data = _stored(array, self.dtype)
+            message = f"{self.dtype.name} is a compute dtype: no tensor is stored in it"
+            raise ConvGradError(message, rule="dtype.compute", value=self.dtype.name)
+        self.data = array if row is None else _stored(array, self.dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -67,10 +66,29 @@ class Tensor:
         return f"Tensor(shape={self.shape}, dtype={self.dtype.name!r}, format={self.format!r})"
 
 
+def read_tensor(name: str, given: object) -> Tensor:
+    """The argument `name` as a Tensor of its own dtype."""
+    if isinstance(given, Tensor):
+        return given
+    array = as_array(given, name)
+    return Tensor(array, read_dtype(name, array.dtype.name))
+
+
+def read_dtype(name: str, value: object) -> Dtype:
+    """The number format that the argument `name` tells."""
+    try:
+        return dtypes.find(cast(Any, value))
+    except (TypeError, ValueError) as error:
+        raise ConvGradError(f"{name}: {error}", rule=f"{name}.dtype", value=value) from None
+
+
 def _stored(array: AnyArray, dtype: Dtype) -> AnyArray:
     storage = rounding.storage(dtype)
     if array.dtype == storage:
         return array
     if array.dtype.kind == "u" and array.dtype.itemsize * 8 == dtype.bits and dtype.bits <= 16:
         return array.view(storage)
-    return rounding.store(dtype, array)
+    try:
+        return rounding.store(dtype, array)
+    except (TypeError, ValueError) as error:
+        raise ConvGradTypeError(f"data: {error}", rule="data.dtype", value=array.dtype.name) from None

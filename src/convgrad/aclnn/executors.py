@@ -6,12 +6,12 @@ import threading
 
 import numpy as np
 
-from convgrad import engines
+from convgrad import arguments, engines
 from convgrad.aclnn.error_text import fail, words_of
 from convgrad.aclnn.tensors import Slot, Unreadable, aclTensor, point_tensor
 from convgrad.arrays import AnyArray, may_overlap_itself
 from convgrad.planning import Plan, Result
-from convgrad.status import Status
+from convgrad.status import ConvGradError, Status
 
 _OUTPUTS = {Result.GRAD_INPUT: "gradInput", Result.GRAD_WEIGHT: "gradWeight", Result.GRAD_BIAS: "gradBias"}
 
@@ -69,13 +69,17 @@ def _overlaps(output: AnyArray, others: list[AnyArray]) -> bool:
     return any(np.may_share_memory(output, other) for other in others)
 
 
-def run_phase_two(operator: str, workspace: object, size: int, executor: object) -> Status:
+def run_phase_two(operator: str, workspace: object, size: object, executor: object) -> Status:
     """Phase 2 of every operator: the checks in the vendor's order, then the run."""
     if executor is None:
         return fail(Status.PARAM_NULLPTR, f"{operator}: executor must be given; got null")
     if not isinstance(executor, aclOpExecutor):
         return fail(Status.RUNTIME_ERROR, f"{operator}: a {type(executor).__name__} is no executor")
-    without_workspace = size > 0 and workspace is None
+    try:
+        bytes_given = arguments.number("workspaceSize", size)
+    except ConvGradError as error:
+        return fail(Status.PARAM_INVALID, f"{operator}: {error.message}")
+    without_workspace = bytes_given > 0 and workspace is None
     if not executor.take(keep=executor.repeatable and not without_workspace):
         return fail(Status.RUNTIME_ERROR, f"{operator}: the executor has run or was destroyed; call phase 1 again")
     if without_workspace:

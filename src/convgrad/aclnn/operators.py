@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
 
-from convgrad import engines
+from convgrad import arguments, engines
 from convgrad.aclnn import settings
 from convgrad.aclnn.error_text import fail, words_of
 from convgrad.aclnn.executors import aclOpExecutor, run_phase_two
 from convgrad.aclnn.tensors import Slot, Unreadable, slot
+from convgrad.arguments import number
 from convgrad.planning import make_plan
 from convgrad.problem import prove
 from convgrad.request import Operator, Request
@@ -32,11 +32,12 @@ def aclnnConvolutionBackwardGetWorkspaceSize(
     try:
         slots = {name: slot(name, passed, "ND" if name == "gradBias" else "") for name, passed in tensors.items()}
         specs = {name: None if s is None else s.spec for name, s in slots.items()}
-        mask = None if outputMask is None else tuple(bool(m) for m in _sequence("outputMask", outputMask))
+        mask = None if outputMask is None else arguments.flags("outputMask", outputMask)
         request = Request(
             Operator.CONV, specs["gradOutput"], specs["input"], specs["weight"], None, _ints("biasSizes", biasSizes),
-            _ints("stride", stride), _ints("padding", padding), _ints("dilation", dilation), bool(transposed),
-            _ints("outputPadding", outputPadding), _int("groups", groups), mask, _int("cubeMathType", cubeMathType),
+            _ints("stride", stride), _ints("padding", padding), _ints("dilation", dilation),
+            arguments.flag("transposed", transposed), _ints("outputPadding", outputPadding), number("groups", groups),
+            mask, number("cubeMathType", cubeMathType),
             specs["gradInput"], specs["gradWeight"], specs["gradBias"],
             product=settings.product(), conformance=settings.conformance(),
         )  # fmt: skip
@@ -57,8 +58,8 @@ def aclnnConvTbcBackwardGetWorkspaceSize(
         specs = {name: None if s is None else s.spec for name, s in slots.items()}
         request = Request(
             Operator.TBC, specs["gradOutput"], specs["input"], specs["weight"], specs["bias"],
-            math=_int("cubeMathType", cubeMathType), grad_input=specs["gradInput"], grad_weight=specs["gradWeight"],
-            grad_bias=specs["gradBias"], pad=_int("pad", pad),
+            math=number("cubeMathType", cubeMathType), grad_input=specs["gradInput"], grad_weight=specs["gradWeight"],
+            grad_bias=specs["gradBias"], pad=number("pad", pad),
             product=settings.product(), conformance=settings.conformance(),
         )  # fmt: skip
     except (Unreadable, ValueError) as error:
@@ -90,18 +91,5 @@ def _refused(operator: Operator, status: Status, text: str) -> PhaseOne:
     return 0, None, fail(status, f"{_NAMES[operator]}: {text}")
 
 
-def _sequence(name: str, values: object) -> list[object]:
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-        raise Unreadable(f"{name} must be a sequence, got {values!r}")
-    return list(values)
-
-
-def _int(name: str, value: object) -> int:
-    try:
-        return index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise Unreadable(f"{name} must be a whole number, got {value!r}") from None
-
-
 def _ints(name: str, values: object) -> tuple[int, ...] | None:
-    return None if values is None else tuple(_int(name, v) for v in _sequence(name, values))
+    return None if values is None else tuple(number(name, v) for v in arguments.listed(name, values))

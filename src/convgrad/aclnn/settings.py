@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 
 from convgrad import products
+from convgrad.arguments import number, told
 from convgrad.request import CONFORMANCES
+from convgrad.status import ConvGradError
 
 DEFAULT_PRODUCT = "A2"
 ACL_OPT_DETERMINISTIC, ACL_OPT_ENABLE_DEBUG_KERNEL = 0, 1
@@ -42,17 +44,18 @@ def conformance() -> str:
 
 
 def _known_conformance(name: str) -> str:
-    if name not in CONFORMANCES:
-        raise ValueError(f"unknown conformance {name!r}: use document or runtime")
+    if not isinstance(name, str) or name not in CONFORMANCES:
+        raise ValueError(f"unknown conformance {told(name)}: use document or runtime")
     return name
 
 
 def aclrtSetSysParamOpt(opt: int, value: int) -> int:
     """Accepted and remembered; results are deterministic whatever the switch says."""
     allowed = {ACL_OPT_DETERMINISTIC: (0, 1, 2, 3), ACL_OPT_ENABLE_DEBUG_KERNEL: (0, 1)}
-    if value not in allowed.get(opt, ()):
+    option, setting = _whole(opt), _whole(value)
+    if option is None or setting not in allowed.get(option, ()):
         return ACL_ERROR_INVALID_PARAM
-    _parameters[opt] = value
+    _parameters[option] = setting
     return 0
 
 
@@ -63,9 +66,20 @@ def aclrtCtxSetSysParamOpt(opt: int, value: int) -> int:
 
 def aclrtGetSysParamOpt(opt: int) -> tuple[int, int]:
     """(value, status); an option never set is 0."""
-    return _parameters.get(opt, 0), 0
+    option = _whole(opt)
+    return (0, ACL_ERROR_INVALID_PARAM) if option is None else (_parameters.get(option, 0), 0)
 
 
 def aclrtCtxGetSysParamOpt(opt: int) -> tuple[int, int]:
     """(value, status); an option never set is an error here."""
-    return _parameters.get(opt, 0), 0 if opt in _parameters else ACL_ERROR_RT_SYSPARAMOPT_NOT_SET
+    option = _whole(opt)
+    if option is None:
+        return 0, ACL_ERROR_INVALID_PARAM
+    return _parameters.get(option, 0), 0 if option in _parameters else ACL_ERROR_RT_SYSPARAMOPT_NOT_SET
+
+
+def _whole(value: object) -> int | None:
+    try:
+        return number("value", value)
+    except ConvGradError:
+        return None

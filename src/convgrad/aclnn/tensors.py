@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from operator import index
 
 import numpy as np
 
 from convgrad import dtypes, layouts, rounding
 from convgrad.aclnn.error_text import fail, words_of
+from convgrad.arguments import listed, number
 from convgrad.arrays import AnyArray, as_array, as_memory
 from convgrad.request import FORMAT_BY_RANK, TensorSpec
 from convgrad.status import Status
@@ -71,21 +71,26 @@ def _created(
     view: Sequence[int], dtype: int | str, stride: Sequence[int] | None, offset: int, layout: int | str,
     storage_dims: Sequence[int] | None, data: object,
 ) -> aclTensor:  # fmt: skip
-    shape = tuple(index(n) for n in view)
-    row = dtypes.find(dtype) if isinstance(dtype, str) else dtypes.from_acl(dtype)
-    name = layouts.find(layout).name if isinstance(layout, str) else layouts.from_acl(layout).name
+    shape = _sizes("viewDims", view)
+    row = dtypes.find(dtype) if isinstance(dtype, str) else dtypes.from_acl(number("dataType", dtype))
+    name = layouts.find(layout).name if isinstance(layout, str) else layouts.from_acl(number("format", layout)).name
     if not row.is_tensor_dtype or any(n < 0 for n in shape):
         raise Unreadable(f"no tensor has dtype {row.name} and shape {shape}")
-    strides = _contiguous(shape) if stride is None else tuple(index(n) for n in stride)
+    strides = _contiguous(shape) if stride is None else _sizes("stride", stride)
     if len(strides) != len(shape):
         raise Unreadable(f"{len(strides)} strides for {len(shape)} sizes")
-    storage_shape = shape if storage_dims is None else tuple(index(n) for n in storage_dims)
-    tensor = aclTensor(shape, row.name, strides, index(offset), name, storage_shape, flat_storage(data, row.name))
+    storage_shape = shape if storage_dims is None else _sizes("storageDims", storage_dims)
+    first, storage = number("offset", offset), flat_storage(data, row.name)
+    tensor = aclTensor(shape, row.name, strides, first, name, storage_shape, storage)
     if tensor.storage.size < prod(storage_shape):
         raise Unreadable(f"storage shape {storage_shape} needs more than the {tensor.storage.size} elements given")
     if not tensor.fits(tensor.storage):
         raise Unreadable(f"the view {shape}, strides {strides}, offset {offset} leaves its storage")
     return tensor
+
+
+def _sizes(name: str, values: object) -> tuple[int, ...]:
+    return tuple(number(name, n) for n in listed(name, values))
 
 
 def aclDestroyTensor(tensor: aclTensor | None) -> Status:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from convgrad import rounding
+from convgrad.arguments import told
 
 from .errors import TilingError
 
@@ -70,10 +71,14 @@ def find_dtype(given: object) -> ConvDtype:
     """The `ConvDtype` of a NumPy storage type, or of a name such as "half", "bf16" or "bfloat16_t"."""
     if isinstance(given, ConvDtype):
         return given
-    name = given if isinstance(given, str) else np.dtype(given).name  # type: ignore[call-overload]
-    if name not in SPELLINGS:
-        raise TilingError(f"dtype must be one of half, bfloat16_t, int32_t or float32, got {given!r}", "type.dtype")
-    return SPELLINGS[name]
+    try:
+        name = given if isinstance(given, str) else np.dtype(given).name  # type: ignore[call-overload]
+        return SPELLINGS[name]
+    except MemoryError:
+        raise
+    except Exception:  # what NumPy says of no dtype depends on what it is
+        message = f"dtype must be one of half, bfloat16_t, int32_t or float32, got {told(given)}"
+        raise TilingError(message, "type.dtype") from None
 
 
 @dataclass(frozen=True, slots=True)

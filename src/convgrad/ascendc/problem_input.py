@@ -2,64 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import index
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from convgrad import rounding
+from convgrad import arguments, rounding
+from convgrad.arguments import told
+from convgrad.arrays import as_array
+from convgrad.status import ConvGradError, ConvGradTypeError
 
 from .conv_type import DTYPE_NAMES, SIXTEEN_BIT, ConvDtype, find_dtype
 from .errors import TilingError
 
 Triple = tuple[int, int, int]
+Kind = TypeVar("Kind")
 Sextuple = tuple[int, int, int, int, int, int]
 
 
 def whole(number: object, name: str) -> int:
-    """An integer; anything else, 1.5 or "1" say, is refused."""
+    """An integer of 64 bits; anything else, 1.5 or "1" say, is refused."""
     try:
-        return index(number)  # type: ignore[arg-type]
-    except TypeError:
-        raise TilingError(f"{name} must be an integer, got {number!r}", f"argument.{name}") from None
+        return arguments.number(name, number)
+    except ConvGradTypeError:
+        raise TilingError(f"{name} must be an integer, got {told(number)}", f"argument.{name}") from None
+    except ConvGradError as error:
+        raise TilingError(error.message, f"argument.{name}") from None
 
 
-def three(given: int | Sequence[int], name: str) -> Triple:
+def three(given: object, name: str) -> Triple:
     """A number for depth, rows and columns each; one number stands for all three."""
-    numbers = tuple(given) if isinstance(given, Sequence | np.ndarray) else (given,) * 3
+    found = arguments.entries(name, given)
+    numbers = (given,) * 3 if found is None else found
     if len(numbers) != 3:
-        raise TilingError(f"{name} must be one number or three, got {given!r}", f"argument.{name}")
+        raise TilingError(f"{name} must be one number or three, got {told(given)}", f"argument.{name}")
     d, h, w = (whole(number, name) for number in numbers)
     return d, h, w
 
 
-def six_pads(given: int | Sequence[Any]) -> Sextuple:
+def six_pads(given: object) -> Sextuple:
     """front, back, up, down, left, right from one number, three, three (low, high) pairs, or six."""
-    if isinstance(given, int | np.integer):
-        flat: list[int] = [int(given)] * 6
-    elif len(given) == 6:
-        flat = [whole(number, "padding") for number in given]
-    elif len(given) == 3:
-        flat = []
-        for one in given:
-            low_high = one if isinstance(one, Sequence) and not isinstance(one, str) else (one, one)
-            flat += [whole(number, "padding") for number in low_high]
+    found = arguments.entries("padding", given)
+    if found is None:
+        flat = [whole(given, "padding")] * 6
+    elif len(found) == 6:
+        flat = [whole(number, "padding") for number in found]
+    elif len(found) == 3:
+        pairs = [arguments.entries("padding", one) or (one, one) for one in found]
+        flat = [whole(number, "padding") for pair in pairs for number in pair]
     else:
         flat = []
     if len(flat) != 6:
         raise TilingError(
-            f"padding must be one number, three, three (low, high) pairs, or six, got {given!r}", "argument.padding"
+            f"padding must be one number, three, three (low, high) pairs, or six, got {told(given)}", "argument.padding"
         )
     return flat[0], flat[1], flat[2], flat[3], flat[4], flat[5]
+
+
+def five(given: object, name: str) -> tuple[int, ...]:
+    """The five sizes of a shape."""
+    sizes = tuple(whole(size, name) for size in arguments.listed(name, given))
+    if len(sizes) != 5:
+        raise TilingError(f"{name} must have five numbers, got {sizes}", f"argument.{name}")
+    return sizes
+
+
+def instance(given: object, kind: type[Kind], name: str) -> Kind:
+    """An argument that is an object of this package."""
+    if not isinstance(given, kind):
+        raise TilingError(f"{name} must be a {kind.__name__}, got {told(given)}", f"argument.{name}")
+    return given
 
 
 def operands(
     first: ArrayLike, second: ArrayLike, dtype: object | None, names: tuple[str, str]
 ) -> tuple[NDArray[Any], NDArray[Any], ConvDtype]:
     """Two five-axis arrays in one 16-bit dtype, rounded once; without `dtype`, bfloat16 if both are, else float16."""
-    arrays = [np.asarray(first), np.asarray(second)]
+    arrays = [np.asarray(as_array(given, name)) for given, name in zip((first, second), names, strict=True)]
     for array, name in zip(arrays, names, strict=True):
         if array.ndim != 5:
             raise TilingError(f"{name} must have five axes, got shape {array.shape}", "argument.axes")
@@ -69,5 +88,15 @@ def operands(
     if code not in SIXTEEN_BIT:
         raise TilingError(f"operands must be half or bfloat16, got {code.name}", "argument.dtype")
     storage = rounding.storage(DTYPE_NAMES[code])
-    rounded = [array if array.dtype == storage else rounding.store(DTYPE_NAMES[code], array) for array in arrays]
+    rounded = [
+        array if array.dtype == storage else _rounded(DTYPE_NAMES[code], array, name)
+        for array, name in zip(arrays, names, strict=True)
+    ]
     return rounded[0], rounded[1], code
+
+
+def _rounded(dtype: str, array: NDArray[Any], name: str) -> NDArray[Any]:
+    try:
+        return rounding.store(dtype, array)
+    except TypeError as error:
+        raise TilingError(f"{name}: {error}", "argument.dtype") from None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from convgrad import layouts
+from convgrad import arguments, layouts
 
 from .conv_type import ConvDtype, ConvFormat, ConvType, TPosition, int32_t
 from .core_split import Block, CoreGrid, flat_blocks, grid_blocks
@@ -20,7 +20,7 @@ from .input_record import Conv3DBackpropInputTilingData, TConv3DBackpropInputTil
 from .kernel_input import Conv3DBackpropInput
 from .ncdhw import finish_ncdhw
 from .platform import PlatformInfo
-from .problem_input import Sextuple, Triple, operands, six_pads, three
+from .problem_input import Sextuple, Triple, five, instance, operands, six_pads, three, whole
 from .tiling_input import Conv3DBpInputTiling
 from .tiling_record import record_from_dict, require_same_problem
 from .tiling_report import FieldReport
@@ -84,9 +84,7 @@ def plan_input(
     if input_shape is None:
         host.SetOutputPadding(*output_padding)
     else:
-        if len(input_shape) != 5:
-            raise TilingError(f"input_shape must have five numbers, got {tuple(input_shape)}", "argument.input_shape")
-        agreed = agreed and host.SetInputShape(*(int(size) for size in input_shape))
+        agreed = agreed and host.SetInputShape(*five(input_shape, "input_shape"))
     if not agreed:
         raise TilingError(
             f"batch and channels must agree: gradOutput {tuple(grad_output_shape)}, weight "
@@ -152,7 +150,10 @@ def simulate(
     NaN wherever the tiling does not ask for zeroing, so an element that no tile writes shows.
     """
     go, wt, code = operands(grad_output, weight, dtype, ("grad_output", "weight"))
-    sizes = platform or PlatformInfo()
+    sizes = PlatformInfo() if platform is None else instance(platform, PlatformInfo, "platform")
+    layout = instance(layout, ConvFormat, "layout")
+    cores = whole(cores, "cores")
+    staged, saturate = arguments.flag("staged", staged), arguments.flag("saturate", saturate)
     record, report = plan_input(
         go.shape,
         wt.shape,
@@ -168,7 +169,7 @@ def simulate(
     if tiling is not None:
         record, report = own_tiling(tiling, record, sizes), ()
     if grid is not None:
-        record = grid.record(record)
+        record = instance(grid, CoreGrid, "grid").record(record)
     blocks = tuple(flat_blocks(record, cores) if grid is None else grid_blocks(record, grid))
     if layout is ConvFormat.NCDHW and any(block.atomic for block in blocks):
         raise TilingError("K cannot be split over cores (kDim above 1) when gradInput is NCDHW", "split.k")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from convgrad import layouts
+from convgrad import arguments, layouts
 
 from .conv_type import ConvDtype, ConvFormat, ConvType, TPosition, float32_t, int32_t
 from .errors import TilingError
@@ -20,7 +20,7 @@ from .filter_split import FilterBlock, check_block, filter_blocks
 from .global_tensor import GlobalTensor
 from .kernel_filter import Conv3DBackpropFilter
 from .platform import PlatformInfo
-from .problem_input import Sextuple, Triple, operands, six_pads, three
+from .problem_input import Sextuple, Triple, five, instance, operands, six_pads, three, whole
 from .tiling_filter import Conv3dBpFilterTiling
 from .tiling_record import record_from_dict, require_same_problem
 from .tiling_report import FieldReport
@@ -88,12 +88,13 @@ def simulate_filter(
 ) -> FilterSimulation:  # fmt: skip
     """gradWeight of a 3-D convolution by the tile kernel, all blocks of all cores, on NCDHW arrays."""
     x, go, code = operands(input, grad_output, dtype, ("input", "grad_output"))
-    sizes = platform or PlatformInfo()
+    sizes = PlatformInfo() if platform is None else instance(platform, PlatformInfo, "platform")
+    cores, staged = whole(cores, "cores"), arguments.flag("staged", staged)
     planned, planned_block, report = plan_filter(
-        x.shape, go.shape, weight_shape, stride=three(stride, "stride"), padding=six_pads(padding),
-        dilation=three(dilation, "dilation"), dtype=code, cores=cores, platform=sizes,
+        x.shape, go.shape, five(weight_shape, "weight_shape"), stride=three(stride, "stride"),
+        padding=six_pads(padding), dilation=three(dilation, "dilation"), dtype=code, cores=cores, platform=sizes,
     )  # fmt: skip
-    block = basic_block or planned_block
+    block = planned_block if basic_block is None else instance(basic_block, FilterBasicBlock, "basic_block")
     record = planned if tiling is None else own_filter_tiling(tiling, planned)
     check_block(record, block)
     record = with_block(record, block)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import Field, asdict, field, fields
 from typing import Any
 
+from convgrad.arguments import told
+
 from .errors import TilingError
 
 U32, I32, U64 = "uint32", "int32", "uint64"
@@ -153,6 +155,9 @@ class TilingRecord:
 
 def record_from_dict(record_type: type[Any], given: Mapping[str, int]) -> Any:
     """A tiling record from a mapping that must hold every field, nothing else, and numbers that fit their C type."""
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise TilingError(f"tiling must be a {record_type.__name__} or its fields by name, got {told(given)}",
+                          "argument.tiling")  # fmt: skip
     kinds = {one.name: one.metadata["kind"] for one in fields(record_type)}
     missing, unknown = sorted(kinds.keys() - given.keys()), sorted(given.keys() - kinds.keys())
     if missing or unknown:
@@ -162,7 +167,7 @@ def record_from_dict(record_type: type[Any], given: Mapping[str, int]) -> Any:
     for name, value in given.items():
         low, high = LIMITS[kinds[name]]
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise TilingError(f"{name} must be an integer in [{low}, {high}], got {value!r}", "tiling.integer")
+            raise TilingError(f"{name} must be an integer in [{low}, {high}], got {told(value)}", "tiling.integer")
     return record_type(**given)
 
 

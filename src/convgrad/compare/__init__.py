@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from convgrad import standards
+from convgrad import arguments, standards
 from convgrad.compare.findings import Findings, find
 from convgrad.standards import Standard
-from convgrad.tensor import Tensor
+from convgrad.status import ConvGradError
+from convgrad.tensor import read_dtype, read_tensor
 
 __all__ = ["Findings", "compare"]
 
@@ -25,10 +26,28 @@ def compare(
     >>> compare(golden.astype(np.float16), golden, standard="mixed,exact").passed
     True
     """
-    result, reference = Tensor(actual), Tensor(golden)
+    result, reference = read_tensor("actual", actual), read_tensor("golden", golden)
     if result.shape != reference.shape:
-        raise ValueError(f"the result has shape {result.shape}, the reference {reference.shape}")
+        message = f"the result has shape {result.shape}, the reference {reference.shape}"
+        raise ConvGradError(message, rule="golden.shape", value=reference.shape)
+    other = None if partner is None else read_tensor("partner", partner)
+    if other is not None and other.shape != reference.shape:
+        message = f"the partner has shape {other.shape}, the reference {reference.shape}"
+        raise ConvGradError(message, rule="partner.shape", value=other.shape)
+    judged_in = result.dtype if dtype is None else read_dtype("dtype", dtype)
     return find(
-        name, result.values(), reference.values(), dtype or result.dtype.name, standards.find_all(standard),
-        partner=None if partner is None else Tensor(partner).values(),
+        arguments.text("name", name), result.values(), reference.values(), judged_in.name, _standards(standard),
+        partner=None if other is None else other.values(),
     )
+
+
+def _standards(named: object) -> tuple[Standard, ...]:
+    try:
+        words = named if isinstance(named, (str, Standard)) else arguments.listed("standard", named)
+        return standards.find_all([words] if isinstance(words, Standard) else words)
+    except (AttributeError, TypeError):
+        raise arguments.wrong_type("standard", "names of standards", named) from None
+    except ConvGradError:
+        raise
+    except ValueError as error:
+        raise ConvGradError(str(error), rule="standard.name", value=named) from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from convgrad import arguments
 from convgrad.dask.collections import Rechunked, Tensor, operand, partitioned
 from convgrad.dask.graph import gradients
 from convgrad.functional import Gradients, Numbers, Operand, Padding, plan, requested
@@ -69,11 +70,9 @@ def chunks(request: Request | str) -> dict[str, tuple[tuple[int, ...], ...]]:
 
 
 def _lazy(request: Request, g: Operand, x: Operand, w: Operand, threads: int | None) -> Gradients:
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
-        raise ConvGradError(f"threads must be a whole number from 1, got {threads!r}", rule="threads.value",
-                            value=threads, line=str(request))  # fmt: skip
+    count = arguments.threads(threads)
     cut: Partition = partition(plan(request))
-    return gradients(cut, g, x, w, threads)
+    return gradients(cut, g, x, w, count)
 
 
 def _refuse_buffers(out: Sequence[object] | None) -> None:

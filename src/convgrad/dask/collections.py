@@ -10,7 +10,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from convgrad import dtypes, rounding
+from convgrad import arguments, dtypes, rounding
 from convgrad import tensor as eager
 from convgrad.arrays import as_array
 from convgrad.functional import Operand
@@ -34,12 +34,14 @@ class Tensor:
     __slots__ = ("data", "dtype", "format")
 
     def __init__(self, data: Any, dtype: str | dtypes.Dtype | None = None, format: str = "ND") -> None:
-        self.data: da.Array = data if isinstance(data, da.Array) else da.asarray(as_array(data, "data"))
-        self.dtype = dtypes.find(self.data.dtype.name if dtype is None else dtype)
-        self.format = format
+        held = data if isinstance(data, da.Array) else as_array(data, "data")
+        self.dtype = eager.read_dtype("data", held.dtype.name) if dtype is None else eager.read_dtype("dtype", dtype)
+        self.format = arguments.word("format", format)
         stored = rounding.storage(self.dtype)
-        if self.data.dtype != stored:
-            raise ValueError(f"a lazy {self.dtype.name} tensor holds {stored}, not {self.data.dtype}")
+        if held.dtype != stored:
+            message = f"data: a lazy {self.dtype.name} tensor holds {stored}, not {held.dtype}"
+            raise ConvGradError(message, rule="data.dtype", value=str(held.dtype))
+        self.data: da.Array = da.asarray(held)
 
     @property
     def shape(self) -> tuple[int, ...]:

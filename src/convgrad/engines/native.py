@@ -85,7 +85,9 @@ def library() -> ctypes.CDLL:
         ("cg_store", number, (address, ctypes.c_int64, address)),
         ("cg_round", number, (number, address, address, ctypes.c_int64)),
     ):
-        function = getattr(lib, name)
+        function = getattr(lib, name, None)
+        if function is None:
+            raise LibraryError(f"{path} has no {name}: it was built from other sources, build it again")
         function.restype, function.argtypes = result, arguments
     return lib
 

@@ -118,7 +118,7 @@ def check(request: Request) -> Verdict:
     """
     if not isinstance(request, Request):
         hint = "; Request.parse reads a problem line" if isinstance(request, str) else ""
-        raise TypeError(f"a Request is wanted, not {type(request).__name__} {str(request)[:60]!r}{hint}")
+        raise TypeError(f"a Request is wanted, not {type(request).__name__} {_text(request)[:60]!r}{hint}")
     if request.product not in products.KEYS or request.conformance not in CONFORMANCES:
         request = _with_known_names(request)
     facts = Facts(request)
@@ -127,6 +127,15 @@ def check(request: Request) -> Verdict:
         return Verdict(request, advice=advice_for(facts))
     text = sentences.message(rule, facts)
     return Verdict(request, rule.status, rule, facts[rule.fact], text, fixes_for(rule))
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except MemoryError:
+        raise
+    except Exception:
+        return "?"
 
 
 def _with_known_names(request: Request) -> Request:

@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import Any
 
 from convgrad import products
+from convgrad.arguments import told
 from convgrad.request import CONFORMANCES, Operator, Request
 from convgrad.rules import sentences
 from convgrad.rules.advice import advice_for, changed, known_fixes
@@ -139,8 +140,8 @@ def _verdict_dict(v: Verdict) -> dict[str, Any]:
 
 def explain(request: Request, language: str = "en") -> Explanation:
     """The verdict on a request, why, what other products and the other conformance say, and ways out."""
-    if language not in ("en", "zh"):
-        raise ValueError(f"unknown language {language!r}: use en or zh")
+    if not isinstance(language, str) or language not in ("en", "zh"):
+        raise ValueError(f"unknown language {told(language)}: use en or zh")
     verdict = check(request)
     request = verdict.request
     ways = tuple(_ways(verdict.rule, request, language)) if verdict.rule else ()

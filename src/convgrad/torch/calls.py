@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import torch
 
-from convgrad import dtypes, engines, functional, rounding
+from convgrad import engines, functional
 from convgrad.planning import Plan, Result, make_plan
 from convgrad.problem import prove
 from convgrad.request import FORMAT_BY_RANK, Operator, Request, TensorSpec, with_output
 from convgrad.rules.check import Verdict, check
 from convgrad.status import ConvGradError
-from convgrad.torch.memory import array_of, dtype_name, gradient_like, is_channels_last
+from convgrad.torch.memory import allocated, array_of, dtype_name, gradient_like, is_channels_last
 
 TensorOrNone = torch.Tensor | None
 Three = tuple[TensorOrNone, TensorOrNone, TensorOrNone]
@@ -228,7 +228,7 @@ def output(
         if tuple(bias.shape) != (channels,):
             message = f"bias must have shape ({channels},), got {tuple(bias.shape)}"
             raise ConvGradError(message, rule="bias.shape", value=tuple(bias.shape), line=problem.line)
-        values = rounding.load(dtypes.find(dtype_name(bias)), array_of(bias))
+        values = functional.bias_values(array_of(bias), dtype_name(bias), problem.line)
     made = output_like(input, weight, spec.shape)
     x = array_of(input)
     fine, coarse = (None, x) if problem.transposed else (x, None)
@@ -240,6 +240,6 @@ def output(
 
 def output_like(input: torch.Tensor, weight: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
     """An unwritten output, channels_last when an operand is."""
-    plain = input.new_empty(shape)
+    plain = allocated(lambda: input.new_empty(shape))
     last = is_channels_last(input) or is_channels_last(weight)
     return gradient_like(plain, True) if last else plain

@@ -19,7 +19,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from convgrad import functional, terminal
+from convgrad import arguments, functional, terminal
 from convgrad.request import MATH_NAMES, Request
 from convgrad.rules.check import Verdict
 from convgrad.status import ConvGradError, Status
@@ -135,7 +135,7 @@ def emulate(
         message = f"on_refusal must be raise or record, got {on_refusal!r}"
         raise ConvGradError(message, rule="on_refusal.name", value=on_refusal)
     settings = Settings.of(product, default_math(math, allow_hf32), conformance)
-    return Emulation(settings, on_refusal == "record", forward, functional.read_threads(threads))
+    return Emulation(settings, on_refusal == "record", forward, arguments.threads(threads))
 
 
 def default_math(math: str | int | None, allow_hf32: bool) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from convgrad import functional
+from convgrad import arguments, functional
 from convgrad.functional import Gradients, Numbers, Padding
+from convgrad.request import MATH_NAMES
 from convgrad.status import ConvGradError
 from convgrad.torch import operators
 from convgrad.torch.memory import array_of, refuse_unreadable, refuse_unwritable
@@ -24,21 +25,24 @@ def conv_backward(
 ) -> Gradients:
     """`convgrad.conv_backward` on torch tensors; differentiable unless `out` is given."""
     _refuse(grad_output=grad_output, input=input, weight=weight)
+    mask = arguments.flags("output_mask", output_mask)
     if out is not None:
+        given = arguments.listed("out", out)
         functional.conv_backward(
             array_of(grad_output), array_of(input), array_of(weight), bias_sizes, stride=stride, padding=padding,
             dilation=dilation, transposed=transposed, output_padding=output_padding, groups=groups,
-            output_mask=output_mask, math=math, product=product, conformance=conformance,
-            out=_arrays(out), threads=threads or torch.get_num_threads(),
+            output_mask=mask, math=math, product=product, conformance=conformance, out=_arrays(given),
+            threads=_threads(threads),
         )
-        return Gradients(*(t if wanted else None for t, wanted in zip(out, output_mask, strict=True)))
+        return Gradients(*(t if wanted else None for t, wanted in zip(given, mask, strict=True)))
     rank = _rank(input)
     found = operators.conv_backward_op(
-        grad_output, input, weight, None if bias_sizes is None else list(bias_sizes), _each(stride, rank),
-        _flat(padding, rank), _each(dilation, rank), transposed, _each(output_padding, rank), groups,
-        [bool(m) for m in output_mask], math, product, conformance, threads,
+        grad_output, input, weight, None if bias_sizes is None else _each("bias_sizes", bias_sizes, 1),
+        _each("stride", stride, rank), _flat("padding", padding, rank), _each("dilation", dilation, rank),
+        arguments.flag("transposed", transposed), _each("output_padding", output_padding, rank),
+        _one("groups", groups), list(mask), *_how(math, product, conformance, threads),
     )
-    return Gradients(*(t if wanted else None for t, wanted in zip(found, output_mask, strict=True)))
+    return Gradients(*(t if wanted else None for t, wanted in zip(found, mask, strict=True)))
 
 
 def conv_tbc_backward(
@@ -52,13 +56,14 @@ def conv_tbc_backward(
         bias = grad_output.new_empty(grad_output.shape[-1:])
     _refuse(bias=bias)
     if out is not None:
+        given = arguments.listed("out", out)
         functional.conv_tbc_backward(
             array_of(grad_output), array_of(input), array_of(weight), array_of(bias), pad=pad, math=math,
-            product=product, conformance=conformance, out=_arrays(out), threads=threads or torch.get_num_threads(),
+            product=product, conformance=conformance, out=_arrays(given), threads=_threads(threads),
         )
-        return Gradients(*out)
-    how = (math, product, conformance, threads)
-    return Gradients(*operators.conv_tbc_backward_op(grad_output, input, weight, bias, pad, *how))
+        return Gradients(*given)
+    how = _how(math, product, conformance, threads)
+    return Gradients(*operators.conv_tbc_backward_op(grad_output, input, weight, bias, _one("pad", pad), *how))
 
 
 def convolution(
@@ -70,8 +75,10 @@ def convolution(
     _refuse(input=input, weight=weight, **({} if bias is None else {"bias": bias}))
     rank = _rank(input)
     output: Tensor = operators.convolution_op(
-        input, weight, bias, _each(stride, rank), _flat(padding, rank), _each(dilation, rank), transposed,
-        _each(output_padding, rank), groups, math, product, conformance, threads,
+        input, weight, bias, _each("stride", stride, rank), _flat("padding", padding, rank),
+        _each("dilation", dilation, rank), arguments.flag("transposed", transposed),
+        _each("output_padding", output_padding, rank), _one("groups", groups),
+        *_how(math, product, conformance, threads),
     )
     return output
 
@@ -82,7 +89,8 @@ def conv_tbc(
 ) -> Tensor:
     """The forward pass of the time-batch-channel convolution on torch tensors; its gradients are convgrad's."""
     _refuse(input=input, weight=weight, **({} if bias is None else {"bias": bias}))
-    output: Tensor = operators.conv_tbc_op(input, weight, bias, pad, math, product, conformance, threads)
+    how = _how(math, product, conformance, threads)
+    output: Tensor = operators.conv_tbc_op(input, weight, bias, _one("pad", pad), *how)
     return output
 
 
@@ -99,18 +107,46 @@ def _rank(input: Tensor) -> int:
     return input.dim() - 2
 
 
-def _each(value: Any, rank: int) -> list[int]:
+def _one(name: str, value: Any) -> int:
+    """A whole number; one that torch.compile knows only by name stays as it is."""
+    return cast(int, value) if isinstance(value, torch.SymInt) else arguments.number(name, value)
+
+
+def _each(name: str, value: Any, rank: int) -> list[int]:
     """One number per axis."""
-    return [value] * rank if isinstance(value, int) else list(value)
+    found = arguments.entries(name, value)
+    return [_one(name, value)] * rank if found is None else [_one(name, v) for v in found]
 
 
-def _flat(padding: Any, rank: int) -> list[int]:
+def _flat(name: str, padding: Any, rank: int) -> list[int]:
     """One number per axis, or (low, high) of every axis in a row."""
-    if isinstance(padding, int):
-        return [padding] * rank
-    if all(isinstance(p, int) for p in padding):
-        return list(padding)
-    return [n for p in padding for n in ((p, p) if isinstance(p, int) else p)]
+    found = arguments.entries(name, padding)
+    if found is None:
+        return [_one(name, padding)] * rank
+    pairs = [arguments.entries(name, p) for p in found]
+    if all(pair is None for pair in pairs):
+        return [_one(name, p) for p in found]
+    for p, pair in zip(found, pairs, strict=True):
+        if pair is not None and len(pair) != 2:
+            raise ConvGradError(f"{name}: a pair is (low, high), got {arguments.told(p)}", rule=f"{name}.type", value=p)
+    both = [[p, p] if pair is None else pair for p, pair in zip(found, pairs, strict=True)]
+    return [_one(name, n) for pair in both for n in pair]
+
+
+def _how(math: Any, product: Any, conformance: Any, threads: Any) -> tuple[str, str, str, int | None]:
+    """Names that exist, and a number of threads."""
+    return (
+        MATH_NAMES[functional.read_math(math)] if isinstance(math, str) else _no_name("math", math),
+        functional.read_product(product), functional.read_conformance(conformance), arguments.threads(threads),
+    )
+
+
+def _no_name(name: str, value: object) -> str:
+    raise arguments.wrong_type(name, "a name", value)
+
+
+def _threads(threads: int | None) -> int:
+    return arguments.threads(threads) or torch.get_num_threads()
 
 
 def _arrays(out: Sequence[Tensor | None]) -> list[Any]:

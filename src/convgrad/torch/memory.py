@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import ml_dtypes
@@ -82,4 +83,12 @@ def is_channels_last(tensor: torch.Tensor) -> bool:
 def gradient_like(tensor: torch.Tensor, channels_last: bool) -> torch.Tensor:
     """An unwritten tensor of the same shape and dtype, in the memory order asked for."""
     order = _CHANNELS_LAST[tensor.dim()] if channels_last else torch.contiguous_format
-    return torch.empty_like(tensor, memory_format=order, requires_grad=False)
+    return allocated(lambda: torch.empty_like(tensor, memory_format=order, requires_grad=False))
+
+
+def allocated(make: Callable[[], torch.Tensor]) -> torch.Tensor:
+    """A tensor made by `make`; PyTorch says RuntimeError where there is no memory for it."""
+    try:
+        return make()
+    except RuntimeError as error:
+        raise MemoryError(f"no memory for a result: {error}") from error
