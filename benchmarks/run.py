@@ -6,9 +6,9 @@
     python benchmarks/run.py --batch 10 ...          so many times the batch, once the batch beside it; no PyTorch, and
                                                      no new arrays: the system zeroes large ones, small ones it recycles
 
-It measures as `convgrad bench` does (convgrad.bench.measure) and adds what a record needs: what a figure is compared
-with in the same rounds (PyTorch's own float32 matrix product, float32 beside hf32, ...); errors against float64; JSON
-lines for benchmarks/compare.py.
+It measures as `convgrad bench` does (convgrad.lab.bench.measure) and adds what a record needs: what a figure is
+compared with in the same rounds (PyTorch's own float32 matrix product, float32 beside hf32, ...); errors against
+float64; JSON lines for benchmarks/compare.py.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ import numpy as np
 import torch
 
 import convgrad
-from convgrad.bench.contestants import Call, engine_call, operands, pytorch_call
-from convgrad.bench.measure import Clock, Settings, Task, measure, on_threads, read_lines, tasks
+from convgrad.lab.bench.contestants import Call, engine_call, operands, pytorch_call
+from convgrad.lab.bench.measure import Clock, Settings, Task, measure, on_threads, read_lines, tasks
 
 HERE = Path(__file__).resolve().parent
 DTYPES = ("fp32", "bf16", "fp16", "hf32")

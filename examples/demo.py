@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import convgrad
-from convgrad.command_line import main as convgrad_command
-from convgrad.terminal import ExitCode
+from convgrad.cli.command_line import main as convgrad_command
+from convgrad.text.terminal import ExitCode
 
 HERE = Path(__file__).resolve().parent
 CASES = HERE / "cases" / "real_layers.txt"

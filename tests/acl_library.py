@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from c_programs import prefix
-from convgrad import dtypes, layouts
+from convgrad.core import dtypes, layouts
 
 
 @cache

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from convgrad import sdk
+from convgrad.cli import sdk
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "tests" / "c"

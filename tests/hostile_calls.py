@@ -42,8 +42,8 @@ import convgrad.dask
 import convgrad.torch
 from convgrad import ConvGradError, Request, Status, Tensor, aclnn, ascendc, golden_functions
 from convgrad.compare import compare
-from convgrad.geometry import coarse_size, fine_size
-from convgrad.request import TensorSpec
+from convgrad.core.geometry import coarse_size, fine_size
+from convgrad.core.request import TensorSpec
 
 PACKAGE = str(Path(convgrad.__file__).parent)
 SENTINEL = 7.0

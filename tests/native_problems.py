@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from convgrad import dtypes, rounding
+from convgrad.core import dtypes, rounding
+from convgrad.core.geometry import Contraction
+from convgrad.core.plan import Result
+from convgrad.core.request import Request
 from convgrad.engines import native, reference
 from convgrad.functional import plan
-from convgrad.geometry import Contraction
-from convgrad.planning import Result
-from convgrad.request import Request
 
 # Sizes that leave tails in every blocking: rows, columns, channels, panels, bands.
 LINES = (

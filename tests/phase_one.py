@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from c_programs import SOURCES, build, run
-from convgrad.request import Operator, Request, TensorSpec
-from convgrad.rules.c_tables import DTYPE_NAMES, FORMAT_NAMES
+from convgrad.core.request import Operator, Request, TensorSpec
+from convgrad.generate.c_tables import DTYPE_NAMES, FORMAT_NAMES
 
 DTYPE_CODES = {name: code for code, name in DTYPE_NAMES.items()}
 FORMAT_CODES = {name: code for code, name in FORMAT_NAMES.items()}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from convgrad.geometry import coarse_size, fine_size
-from convgrad.products import KEYS
-from convgrad.request import FORMAT_BY_RANK, Operator, Request, TensorSpec
+from convgrad.core.geometry import coarse_size, fine_size
+from convgrad.core.products import KEYS
+from convgrad.core.request import FORMAT_BY_RANK, Operator, Request, TensorSpec
 
 _DTYPES = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "hifloat8", "int32")
 _FORMATS = ("ND", "NCL", "NCHW", "NCDHW", "NHWC")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from convgrad.request import Operator, Request, TensorSpec
+from convgrad.core.request import Operator, Request, TensorSpec
 
 OK, NULL, INVALID, INNER = 0, 161001, 161002, 561103
 LARGEST, MOST, MOST_WORK = 2**40, 2**60 - 1, 2**56

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from convgrad.geometry import coarse_size, fine_size
-from convgrad.products import KEYS
-from convgrad.request import Operator, Request, TensorSpec
+from convgrad.core.geometry import coarse_size, fine_size
+from convgrad.core.products import KEYS
+from convgrad.core.request import Operator, Request, TensorSpec
 
 DTYPES = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "hifloat8", "int32")
 FORMATS = ("ND", "NCL", "NCHW", "NCDHW", "NHWC")

@@ -12,14 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convgrad import engines, rounding
-from convgrad.bench import command, contestants, measure
-from convgrad.bench.measure import Clock, Settings, on_threads, tasks
-from convgrad.command_line import main
+from convgrad import engines
+from convgrad.cli import bench as command
+from convgrad.cli.command_line import main
+from convgrad.core import rounding
+from convgrad.core.request import Request
+from convgrad.core.status import ConvGradError
+from convgrad.core.tensor import Tensor
 from convgrad.functional import plan
-from convgrad.request import Request
-from convgrad.status import ConvGradError
-from convgrad.tensor import Tensor
+from convgrad.lab.bench import contestants, measure
+from convgrad.lab.bench.measure import Clock, Settings, on_threads, tasks
 
 TINY = "conv n1 c2>2 i4x4 k1x1 fp32"
 ROOT = Path(__file__).parent.parent

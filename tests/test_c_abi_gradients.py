@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from acl_library import DeviceArray, bool_array, int_arrays, library
-from convgrad import aclnn, dtypes, engines, rounding
-from convgrad.request import Operator, Request, TensorSpec
-from convgrad.tensor import Tensor
+from convgrad import aclnn, engines
+from convgrad.core import dtypes, rounding
+from convgrad.core.request import Operator, Request, TensorSpec
+from convgrad.core.tensor import Tensor
 
 # Each line says what it is there for.
 LINES = """

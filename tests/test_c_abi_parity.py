@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from convgrad.products import KEYS
-from convgrad.request import Operator, Request
+from convgrad.core.products import KEYS
+from convgrad.core.request import Operator, Request
 from convgrad.rules.check import check
 from phase_one import answers, can_be_said_in_c
 from random_requests import random_request

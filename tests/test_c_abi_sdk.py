@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from c_programs import ROOT, SOURCES, build, made_once, prefix, run
-from convgrad import sdk
-from convgrad.command_line import main
+from convgrad.cli import sdk
+from convgrad.cli.command_line import main
 
 EXAMPLE = ROOT / "examples/08_from_c"
 PRINTS = {

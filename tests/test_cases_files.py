@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from convgrad.cases import files, own, values
-from convgrad.cases.case import Case, CaseFileError, make
-from convgrad.request import Request
+from convgrad.core.request import Request
+from convgrad.lab.cases import files, own, values
+from convgrad.lab.cases.case import Case, CaseFileError, make
 from strategies import any_request
 
 DATA = Path(__file__).parent / "data"

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from convgrad.cases import files
-from convgrad.cases.case import CaseFileError
-from convgrad.command_line import main
+from convgrad.cli.command_line import main
+from convgrad.lab.cases import files
+from convgrad.lab.cases.case import CaseFileError
 
 DATA = Path(__file__).parent / "data"
 SOURCES = {

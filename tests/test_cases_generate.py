@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from convgrad import check, dtypes, rounding
-from convgrad.cases import files, generate, values
-from convgrad.command_line import main
-from convgrad.status import Status
+from convgrad import check
+from convgrad.cli.command_line import main
+from convgrad.core import dtypes, rounding
+from convgrad.core.status import Status
+from convgrad.lab.cases import files, generate, values
 
 
 @pytest.mark.parametrize("shape", sorted(generate.NETWORKS))

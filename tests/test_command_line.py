@@ -11,10 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from convgrad import command_line, terminal
-from convgrad.command_line import VERBS, Verb, main
-from convgrad.status import ConvGradError, Status
-from convgrad.terminal import ExitCode, UsageError
+from convgrad.cli import command_line
+from convgrad.cli.command_line import VERBS, Verb, main
+from convgrad.core.status import ConvGradError, Status
+from convgrad.text import terminal
+from convgrad.text.terminal import ExitCode, UsageError
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_json_is_known_to_every_verb(verb, capsys):
 def test_a_closed_pipe_is_no_error(words, unbuffered, monkeypatch):
     """`convgrad … | head -1` ends quietly, whether the output was written at once or waited in a buffer."""
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-    script = f"import sys; from convgrad.command_line import main; sys.exit(main({words!r}))"
+    script = f"import sys; from convgrad.cli.command_line import main; sys.exit(main({words!r}))"
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""

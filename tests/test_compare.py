@@ -13,16 +13,20 @@ import pytest
 
 import convgrad
 import textbook
-from convgrad import dtypes, golden, golden_functions, rounding, tensor_files
-from convgrad.cases import files
-from convgrad.cases.case import make
-from convgrad.command_line import main
-from convgrad.compare import compare, runs
-from convgrad.compare.anatomy import anatomy
-from convgrad.compare.error_map import error_map
-from convgrad.metrics import errors
-from convgrad.planning import Result
-from convgrad.run.case_run import Settings, judge_results, run_case
+from convgrad import golden_functions
+from convgrad.cli.command_line import main
+from convgrad.compare import compare
+from convgrad.core import dtypes, rounding
+from convgrad.core.metrics import errors
+from convgrad.core.plan import Result
+from convgrad.lab.cases import files
+from convgrad.lab.cases.case import make
+from convgrad.lab.golden import tensor_files
+from convgrad.lab.golden import writing as golden
+from convgrad.lab.judging import runs
+from convgrad.lab.judging.anatomy import anatomy
+from convgrad.lab.judging.error_map import error_map
+from convgrad.lab.run.case_run import Settings, judge_results, run_case
 
 DATA = Path(__file__).parent / "data"
 HF32 = "conv n2 c8>6 i9x9 k3x3 p1 fp32 math=hf32 on=A2"

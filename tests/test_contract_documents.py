@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from convgrad.request import Request
+from convgrad.core.request import Request
 from convgrad.rules.check import check
 
 NULL, INVALID, INNER = 161001, 161002, 561103

@@ -14,8 +14,8 @@ from distributed import Client, LocalCluster
 
 import convgrad.dask
 from convgrad import Request, plan
-from convgrad.partition import Limits, partition
-from convgrad.scaleout_plan import memory_per_worker
+from convgrad.core.partition import Limits, partition
+from convgrad.lab.scaleout import memory_per_worker
 from test_dask_gradients import limits, random_problem, stored
 
 pytestmark = pytest.mark.filterwarnings("ignore::convgrad.dask.Rechunked")

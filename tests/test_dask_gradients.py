@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 import convgrad
 import convgrad.dask
-from convgrad import ConvGradError, Tensor, partition, rounding
+from convgrad import ConvGradError, Tensor
+from convgrad.core import partition, rounding
+from convgrad.core.partition import Limits
 from convgrad.dask import blocks
-from convgrad.partition import Limits
 from strategies import layers
 
 pytestmark = pytest.mark.filterwarnings("ignore::convgrad.dask.Rechunked")
@@ -275,7 +276,7 @@ def test_rechunking_is_told_and_avoidable():
 
 def test_importing_convgrad_does_not_import_dask():
     """dask is an extra: only `convgrad.dask` needs it; the partition and the planning page do not."""
-    code = "import sys, convgrad, convgrad.partition, convgrad.scaleout_plan; print('dask' in sys.modules)"
+    code = "import sys, convgrad, convgrad.core.partition, convgrad.lab.scaleout; print('dask' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

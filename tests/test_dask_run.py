@@ -10,12 +10,12 @@ import pytest
 from distributed import LocalCluster
 
 from convgrad import Request
-from convgrad.cases.case import Case
-from convgrad.command_line import main
-from convgrad.run import cluster as module
-from convgrad.run.case_run import ERROR, PASS, Settings, guarded
-from convgrad.run.cluster import Cluster, run_batch
-from convgrad.terminal import ExitCode, UsageError
+from convgrad.cli.command_line import main
+from convgrad.lab.cases.case import Case
+from convgrad.lab.run import cluster as module
+from convgrad.lab.run.case_run import ERROR, PASS, Settings, guarded
+from convgrad.lab.run.cluster import Cluster, run_batch
+from convgrad.text.terminal import ExitCode, UsageError
 
 LINES = [
     "conv n2 c4>6 i9x9 k3x3 p1 fp16 on=A2", "conv n1 c4>4 i8x8 k3x3 s2 fp32 math=hf32 on=A2",

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from convgrad import dtypes
-from convgrad.dtypes import Dtype, Overflow, Ties
+from convgrad.core import dtypes
+from convgrad.core.dtypes import Dtype, Overflow, Ties
 
 HEADER = Path(__file__).resolve().parents[1] / "native" / "include" / "convgrad.h"
 

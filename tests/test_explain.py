@@ -9,8 +9,8 @@ import pytest
 
 import convgrad
 from convgrad import Request
-from convgrad.command_line import main
-from convgrad.request import Operator
+from convgrad.cli.command_line import main
+from convgrad.core.request import Operator
 from convgrad.rules.check import ALL_RULES, rows_for
 
 WINDOW = "conv n1 c2>4 i300 k256 on=A2"

@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from convgrad import dtypes, rounding
+from convgrad.core import dtypes, rounding
 
 ROOT = Path(__file__).resolve().parents[1]
 

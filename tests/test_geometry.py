@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convgrad.geometry import Axis, Geometry, coarse_size, fine_size
+from convgrad.core.geometry import Axis, Geometry, coarse_size, fine_size
 
 size, step, pad = st.integers(1, 7), st.integers(1, 3), st.integers(0, 3)
 axes = st.tuples(size, size, step, step, pad, pad)

@@ -11,9 +11,10 @@ import convgrad.compare
 import convgrad.dask
 import convgrad.torch
 import hostile_calls
-from convgrad import ConvGradError, Request, Tensor, aclnn, arguments, ascendc, functional, golden_functions
-from convgrad.request import Operator, TensorSpec
-from convgrad.status import Status
+from convgrad import ConvGradError, Request, Tensor, aclnn, ascendc, functional, golden_functions
+from convgrad.core import arguments
+from convgrad.core.request import Operator, TensorSpec
+from convgrad.core.status import Status
 
 G, X, W = (np.ones(s, np.float32) for s in ((1, 1, 3, 3), (1, 1, 3, 3), (1, 1, 1, 1)))
 T, B, C = (np.ones(s, np.float32) for s in ((3, 1, 1), (3, 1, 1), (1, 1, 1)))

@@ -7,7 +7,8 @@ import pytest
 
 import convgrad
 import native_problems as problems
-from convgrad import ConvGradError, dtypes, engines, functional, rounding
+from convgrad import ConvGradError, engines, functional
+from convgrad.core import dtypes, rounding
 from convgrad.engines import native, reference
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native library is not built")

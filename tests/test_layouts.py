@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from convgrad import layouts
+from convgrad.core import layouts
 
 Shape = tuple[int, int, int, int, int]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from convgrad import dtypes, metrics, rounding
+from convgrad.core import dtypes, metrics, rounding
 
 TENSOR_DTYPES = [row.name for row in dtypes.ALL if row.is_tensor_dtype]
 

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from convgrad import dtypes, rounding
+from convgrad.core import dtypes, rounding
 from convgrad.engines import native
 
 pytestmark = [

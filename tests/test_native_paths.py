@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import native_problems as problems
-from convgrad import dtypes, rounding
+from convgrad.core import dtypes, rounding
+from convgrad.core.plan import Result
+from convgrad.core.request import MATH_NAMES
 from convgrad.engines import native
-from convgrad.planning import Result
-from convgrad.request import MATH_NAMES
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native library is not built")
 

@@ -5,7 +5,7 @@ import pytest
 
 import convgrad
 import textbook
-from convgrad import rounding
+from convgrad.core import rounding
 
 LAYER = {"stride": (2, 1), "padding": ((1, 1), (0, 2)), "dilation": (1, 1)}
 OPTIONS = {**LAYER, "transposed": False, "groups": 1}

@@ -9,7 +9,7 @@ import pytest
 
 import convgrad
 from convgrad import ConvGradError, Request, Tensor, aclnn
-from convgrad.arrays import may_overlap_itself
+from convgrad.core.arrays import may_overlap_itself
 from convgrad.engines import native
 
 as_strided = np.lib.stride_tricks.as_strided

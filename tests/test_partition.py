@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from convgrad import Request, plan
-from convgrad.geometry import Axis, coarse_size
-from convgrad.partition import (
+from convgrad.core.geometry import Axis, coarse_size
+from convgrad.core.partition import (
     LIMITS,
     Limits,
     even_cuts,

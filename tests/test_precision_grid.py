@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from convgrad import aclnn
-from convgrad.precision import compute_dtype, grid_cell, promote
-from convgrad.request import Operator, Request
+from convgrad.core.precision import compute_dtype, promote
+from convgrad.core.request import Operator, Request
 from convgrad.rules.check import check
+from convgrad.rules.precision_grid import grid_cell
 
 NO = "161002"
 # product: {promoted dtype: compute dtype for cubeMathType 0, 1, 2, 3}, typed a second time; document conformance.

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 
-from convgrad.request import Operator, Request, TensorSpec
+from convgrad.core.request import Operator, Request, TensorSpec
 from strategies import any_request
 
 LINE = "conv n2 c8>16 i14x14 k3x3 s1 p1 d1 g1 fp16 math=keep want=xwb on=A2"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from convgrad import products
+from convgrad.core import products
 
 NAMES = {
     "950": ("950", "Ascend950PR_9599", "Ascend 950", "910_95", "Ascend910_9589", "950DT", "昇腾910_95 AI处理器"),

@@ -9,13 +9,13 @@ from html.parser import HTMLParser
 
 import pytest
 
-from convgrad.cases.case import Case, make
-from convgrad.command_line import main
-from convgrad.compare import runs
-from convgrad.report.drawing import ring, ulp_plot
-from convgrad.report.page import MOST_BYTES, page
-from convgrad.request import Request
-from convgrad.run.case_run import Settings, guarded
+from convgrad.cli.command_line import main
+from convgrad.core.request import Request
+from convgrad.lab.cases.case import Case, make
+from convgrad.lab.judging import runs
+from convgrad.lab.report.drawing import ring, ulp_plot
+from convgrad.lab.report.page import MOST_BYTES, page
+from convgrad.lab.run.case_run import Settings, guarded
 
 HEAD = {"settings": {"standards": ["mixed", "mere-mare"], "seed": 0, "engine": "native"}}
 SETTINGS = Settings(("mixed", "mere-mare"))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import result_memory
-from convgrad.arrays import is_channels_last
+from convgrad.core.arrays import is_channels_last
+from convgrad.engines import result_memory
 
 FLOAT = np.dtype(np.float32)
 LARGE = "conv n1 c1>1 i3000x3000 k1x1 fp32"

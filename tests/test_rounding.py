@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from convgrad import dtypes, rounding
-from convgrad.dtypes import Dtype, Overflow, Ties
-from convgrad.rounding import decode, encode, load, nearest, round_to, storage, store
+from convgrad.core import dtypes, rounding
+from convgrad.core.dtypes import Dtype, Overflow, Ties
+from convgrad.core.rounding import decode, encode, load, nearest, round_to, storage, store
 
 Floats = NDArray[np.float64]
 

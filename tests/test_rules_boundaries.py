@@ -2,7 +2,7 @@
 
 import pytest
 
-from convgrad.request import Request
+from convgrad.core.request import Request
 from convgrad.rules.check import check
 
 CONV_1D, CONV_2D, CONV_3D = "conv n1 c2>2 i1 k1", "conv n1 c2>2 i1x1 k1", "conv n1 c2>2 i1x1x1 k1"

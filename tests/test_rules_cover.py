@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from convgrad import products
-from convgrad.request import Request
+from convgrad.core import products
+from convgrad.core.request import Request
+from convgrad.core.status import Status
 from convgrad.rules import sentences, vocabulary
 from convgrad.rules.advice import FIXES, changed, known_fixes
 from convgrad.rules.check import ALL_RULES, BY_ID, check
 from convgrad.rules.contradictions import BY_ID as CONTRADICTIONS
 from convgrad.rules.contradictions import SOURCES, source_words
 from convgrad.rules.facts import FACTS
-from convgrad.rules.markdown import as_dict
+from convgrad.rules.sentences import as_dict
 from convgrad.rules.vocabulary import DEMANDS, Rule, Stage
-from convgrad.status import Status
 
 LINES = [
     tuple(part.strip() for part in line.split("|"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from convgrad.request import Request
+from convgrad.core.request import Request
 from convgrad.rules.check import check
 
 NULL, INVALID = 161001, 161002

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import convgrad
-from convgrad.request import Request
+from convgrad.core.request import Request
 from convgrad.rules.check import ALL_RULES, RULES, broken_rows, check, rows_for
 from convgrad.rules.explain import walk
 from convgrad.rules.facts import Facts

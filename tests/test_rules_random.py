@@ -5,7 +5,7 @@ import random
 import pytest
 from hypothesis import given, settings
 
-from convgrad.request import Operator, Request
+from convgrad.core.request import Operator, Request
 from convgrad.rules.check import check
 from convgrad.rules.explain import explain
 from random_requests import random_request

@@ -18,13 +18,13 @@ import openpyxl
 import pytest
 
 from convgrad import engines
-from convgrad.cases import files
-from convgrad.cases.case import make
-from convgrad.command_line import main
-from convgrad.compare import runs
-from convgrad.run import journal, workers
-from convgrad.run.case_run import Settings, guarded, run_case
-from convgrad.run.progress import Progress, clock
+from convgrad.cli.command_line import main
+from convgrad.lab.cases import files
+from convgrad.lab.cases.case import make
+from convgrad.lab.judging import runs
+from convgrad.lab.run import journal, workers
+from convgrad.lab.run.case_run import Settings, guarded, run_case
+from convgrad.lab.run.progress import Progress, clock
 
 DATA = Path(__file__).parent / "data"
 GOOD = "conv n1 c2>3 i5x5 k3x3 p1 fp16 on=A2"
@@ -200,7 +200,7 @@ def test_many_cases_print_only_what_did_not_pass(tmp_path, capsys):
 
 def test_plain_progress_lines(monkeypatch, capsys):
     """Without a terminal: counts, failures, speed and time left, now and then."""
-    monkeypatch.setattr("convgrad.run.progress._EVERY", 0.0)
+    monkeypatch.setattr("convgrad.lab.run.progress._EVERY", 0.0)
     with Progress(3) as progress:
         progress.count("pass")
         progress.count("fail")
@@ -241,8 +241,8 @@ def test_a_worker_that_dies_takes_one_case_with_it(tmp_path, monkeypatch):
     stub = tmp_path / "sitecustomize.py"
     stub.write_text(
         "import sys, os\n"
-        "if 'convgrad.run.worker' in ' '.join(sys.orig_argv):\n"
-        "    import convgrad.run.case_run as c\n"
+        "if 'convgrad.lab.run.worker' in ' '.join(sys.orig_argv):\n"
+        "    import convgrad.lab.run.case_run as c\n"
         "    real = c.run_case\n"
         "    def die(index, case, settings):\n"
         "        if index == 5: os.kill(os.getpid(), 9)\n"

@@ -7,10 +7,10 @@ import pytest
 
 import convgrad.dask
 from convgrad import Request, plan
-from convgrad.command_line import main
-from convgrad.partition import Limits
-from convgrad.scaleout_plan import measured_rate, parse_bytes, scale_out
-from convgrad.terminal import ExitCode
+from convgrad.cli.command_line import main
+from convgrad.core.partition import Limits
+from convgrad.lab.scaleout import measured_rate, parse_bytes, scale_out
+from convgrad.text.terminal import ExitCode
 from test_dask_gradients import limits
 
 LINES = (

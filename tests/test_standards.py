@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from convgrad import metrics, standards
-from convgrad.compare import bootstrap, compare
-from convgrad.compare.judge import Measured, judge, ratio
+from convgrad.compare import compare
+from convgrad.core import metrics, standards
+from convgrad.lab.judging import bootstrap
+from convgrad.lab.judging.judge import Measured, judge, ratio
 
 THRESHOLDS = {  # written a second time, so that an edit of the rows needs two hands
     "mere-mare": {"float16": [2**-10], "bfloat16": [2**-7], "float32": [2**-13], "hf32": [2**-11],

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from convgrad.command_line import main
+from convgrad.cli.command_line import main
 
 LINE = "conv n1 c20>24 i3x9x8 k2x3x3 s1x2x1 p0x1x1 fp16"
 

@@ -7,7 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from convgrad.ascendc import CoreGrid, Fill, check_kernel, flat_blocks, from_ndc1hwc0, grid_blocks, run_kernel, simulate
+from convgrad.ascendc import (
+    CoreGrid,
+    Fill,
+    check_kernel,
+    flat_blocks,
+    from_ndc1hwc0,
+    grid_blocks,
+    run_kernel,
+    simulate,
+)
 from tile_problems import TileProblem, forced_small_tiles, plain_grad_input, random_problem
 
 PROBLEM = TileProblem(2, 20, 24, (5, 12, 9), (2, 6, 9), (2, 3, 3), (2, 2, 1), (0, 0, 1, 1, 1, 1), (1, 1, 1), seed=3)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import dtypes, rounding
+from convgrad.core import dtypes, rounding
 
 torch = pytest.importorskip("torch")
 door = pytest.importorskip("convgrad.torch")

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 door = pytest.importorskip("convgrad.torch")
 
 import networks  # noqa: E402
-from convgrad import command_line  # noqa: E402
+from convgrad.cli import command_line  # noqa: E402
 
 nn = torch.nn
 torch.set_num_threads(2)

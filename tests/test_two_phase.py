@@ -10,7 +10,7 @@ import pytest
 
 import convgrad
 from convgrad import Tensor, aclnn
-from convgrad.status import Status
+from convgrad.core.status import Status
 
 SUCCESS, NULLPTR, INVALID, RUNTIME, INNER, INNER_NULLPTR = 0, 161001, 161002, 361001, 561000, 561103
 SENTINEL = -77.0

@@ -7,11 +7,12 @@ from math import prod
 import numpy as np
 import pytest
 
-from convgrad import Tensor, aclnn, dtypes, rounding
+from convgrad import Tensor, aclnn
+from convgrad.core import dtypes, rounding
+from convgrad.core.plan import Result, make_plan
+from convgrad.core.problem import prove
+from convgrad.core.request import FORMAT_BY_RANK, Operator, Request, TensorSpec
 from convgrad.engines import run as run_engine
-from convgrad.planning import Result, make_plan
-from convgrad.problem import prove
-from convgrad.request import FORMAT_BY_RANK, Operator, Request, TensorSpec
 from convgrad.rules.check import check
 from random_requests import random_request
 

@@ -9,7 +9,7 @@ import convgrad
 import convgrad.dask
 import convgrad.torch
 from convgrad import ConvGradError, Tensor, aclnn
-from convgrad.status import Status
+from convgrad.core.status import Status
 
 NEGATIVE = torch.full((1, 1, 2, 2), 1j).conj().imag  # -1 everywhere, over memory that holds 1
 ONES = torch.ones(1, 1, 2, 2)

@@ -21,7 +21,7 @@ from distributed import Client, LocalCluster, wait
 import convgrad
 import convgrad.dask
 from convgrad import Request
-from convgrad.scaleout_plan import measured_rate, scale_out
+from convgrad.lab.scaleout import measured_rate, scale_out
 
 LINE = "conv n400 c256>256 i56x56 k3x3 p1"
 WARM_LINE = "conv n8 c64>64 i56x56 k3x3 p1"

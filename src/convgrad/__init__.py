@@ -1,14 +1,14 @@
 """Convolution gradients on any CPU, as an Ascend NPU's operators would be asked to compute them."""
 
+from convgrad.core.plan import Plan
+from convgrad.core.request import Request
+from convgrad.core.status import ConvGradError, Status
+from convgrad.core.tensor import Tensor
 from convgrad.engines import EngineInfo
 from convgrad.engines import info as engine_info
 from convgrad.functional import Gradients, conv_backward, conv_tbc, conv_tbc_backward, convolution, plan
-from convgrad.planning import Plan
-from convgrad.request import Request
 from convgrad.rules.check import Verdict, check
 from convgrad.rules.explain import Explanation, explain
-from convgrad.status import ConvGradError, Status
-from convgrad.tensor import Tensor
 
 __all__ = [
     "ConvGradError",

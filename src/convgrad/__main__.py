@@ -2,6 +2,6 @@
 
 import sys
 
-from convgrad.command_line import main
+from convgrad.cli.command_line import main
 
 sys.exit(main())

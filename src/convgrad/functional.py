@@ -15,15 +15,17 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.exceptions import TooHardError
 
-from convgrad import arguments, dtypes, engines, products, result_memory, rounding
-from convgrad.arguments import number, numbers, told
-from convgrad.arrays import AnyArray, as_array, is_channels_last, may_overlap_itself, refuse_masked
-from convgrad.planning import Plan, Result, Step, make_plan
-from convgrad.problem import ConvProblem, prove
-from convgrad.request import CONFORMANCES, MATH_NAMES, Operator, PadEntry, Request, TensorSpec, with_output
+from convgrad import engines
+from convgrad.core import arguments, dtypes, products, rounding
+from convgrad.core.arguments import number, numbers, told
+from convgrad.core.arrays import AnyArray, as_array, is_channels_last, may_overlap_itself, refuse_masked
+from convgrad.core.plan import Plan, Result, Step, make_plan
+from convgrad.core.problem import ConvProblem, prove
+from convgrad.core.request import CONFORMANCES, MATH_NAMES, Operator, PadEntry, Request, TensorSpec, with_output
+from convgrad.core.status import ConvGradError, ConvGradTypeError
+from convgrad.core.tensor import Tensor
+from convgrad.engines import result_memory
 from convgrad.rules.check import check
-from convgrad.status import ConvGradError, ConvGradTypeError
-from convgrad.tensor import Tensor
 
 Padding = int | Sequence[int] | Sequence[tuple[int, int]]
 Numbers = int | Sequence[int]

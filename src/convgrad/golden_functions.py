@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from convgrad import arguments, functional
-from convgrad.arguments import number
-from convgrad.compare.runs import Operands
-from convgrad.golden import expected
-from convgrad.request import FORMAT_BY_RANK, Operator, Request, TensorSpec
-from convgrad.tensor import Tensor, read_tensor
+from convgrad import functional
+from convgrad.core import arguments
+from convgrad.core.arguments import number
+from convgrad.core.operands import Operands
+from convgrad.core.request import FORMAT_BY_RANK, Operator, Request, TensorSpec
+from convgrad.core.tensor import Tensor, read_tensor
+from convgrad.lab.golden.writing import expected
 
 __all__ = ["aclnnConvTbcBackward", "aclnnConvolutionBackward", "golden_conv_backward", "golden_convtbc_backward"]
 

@@ -39,7 +39,7 @@ from convgrad.aclnn.settings import (
     set_product,
 )
 from convgrad.aclnn.tensors import aclCreateTensor, aclDestroyTensor, aclTensor
-from convgrad.status import Status
+from convgrad.core.status import Status
 
 KEEP_DTYPE, ALLOW_FP32_DOWN_PRECISION, USE_FP16, USE_HF32 = range(4)
 

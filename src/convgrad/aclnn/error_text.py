@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from datetime import datetime
 
-from convgrad.status import ConvGradError, Status
+from convgrad.core.status import ConvGradError, Status
 
 # The class of an error follows from the first digit of its status.
 _CLASSES = {1: "AclNN_Parameter_Error(EZ1001)", 3: "AclNN_Runtime_Error(EZ9903)", 5: "AclNN_Inner_Error(EZ9999)"}

@@ -6,12 +6,13 @@ import threading
 
 import numpy as np
 
-from convgrad import arguments, engines
+from convgrad import engines
 from convgrad.aclnn.error_text import fail, words_of
 from convgrad.aclnn.tensors import Slot, Unreadable, aclTensor, point_tensor
-from convgrad.arrays import AnyArray, may_overlap_itself
-from convgrad.planning import Plan, Result
-from convgrad.status import ConvGradError, Status
+from convgrad.core import arguments
+from convgrad.core.arrays import AnyArray, may_overlap_itself
+from convgrad.core.plan import Plan, Result
+from convgrad.core.status import ConvGradError, Status
 
 _OUTPUTS = {Result.GRAD_INPUT: "gradInput", Result.GRAD_WEIGHT: "gradWeight", Result.GRAD_BIAS: "gradBias"}
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from convgrad import arguments, engines
+from convgrad import engines
 from convgrad.aclnn import settings
 from convgrad.aclnn.error_text import fail, words_of
 from convgrad.aclnn.executors import aclOpExecutor, run_phase_two
 from convgrad.aclnn.tensors import Slot, Unreadable, slot
-from convgrad.arguments import number
-from convgrad.planning import make_plan
-from convgrad.problem import prove
-from convgrad.request import Operator, Request
+from convgrad.core import arguments
+from convgrad.core.arguments import number
+from convgrad.core.plan import make_plan
+from convgrad.core.problem import prove
+from convgrad.core.request import Operator, Request
+from convgrad.core.status import Status
 from convgrad.rules.check import check
-from convgrad.status import Status
 
 Ints = Sequence[int] | None
 PhaseOne = tuple[int, aclOpExecutor | None, Status]

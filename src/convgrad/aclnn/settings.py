@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from convgrad import products
-from convgrad.arguments import number, told
-from convgrad.request import CONFORMANCES
-from convgrad.status import ConvGradError
+from convgrad.core import products
+from convgrad.core.arguments import number, told
+from convgrad.core.request import CONFORMANCES
+from convgrad.core.status import ConvGradError
 
 DEFAULT_PRODUCT = "A2"
 ACL_OPT_DETERMINISTIC, ACL_OPT_ENABLE_DEBUG_KERNEL = 0, 1

@@ -8,13 +8,13 @@ from math import prod
 
 import numpy as np
 
-from convgrad import dtypes, layouts, rounding
 from convgrad.aclnn.error_text import fail, words_of
-from convgrad.arguments import listed, number
-from convgrad.arrays import AnyArray, as_array, as_memory
-from convgrad.request import FORMAT_BY_RANK, TensorSpec
-from convgrad.status import Status
-from convgrad.tensor import Tensor, UnsaidFormat
+from convgrad.core import dtypes, layouts, rounding
+from convgrad.core.arguments import listed, number
+from convgrad.core.arrays import AnyArray, as_array, as_memory
+from convgrad.core.request import FORMAT_BY_RANK, TensorSpec
+from convgrad.core.status import Status
+from convgrad.core.tensor import Tensor, UnsaidFormat
 
 
 class Unreadable(Exception):

@@ -3,7 +3,7 @@
 `simulate` runs a whole problem; `Conv3DBackpropInput` is the object a kernel author drives by hand.
 """
 
-from convgrad.layouts import (
+from convgrad.core.layouts import (
     element_fractal_z_3d,
     element_ndc1hwc0,
     from_fractal_z_3d,

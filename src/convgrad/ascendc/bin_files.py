@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convgrad import rounding
+from convgrad.core import rounding
 
 from .conv_type import DTYPE_NAMES, find_dtype
 from .errors import TilingError

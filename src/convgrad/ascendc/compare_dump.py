@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convgrad import rounding
+from convgrad.core import rounding
 
 from .core_split import Block
 from .errors import TilingError

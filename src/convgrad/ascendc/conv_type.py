@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from convgrad import rounding
-from convgrad.arguments import told
+from convgrad.core import rounding
+from convgrad.core.arguments import told
 
 from .errors import TilingError
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convgrad import layouts
+from convgrad.core import layouts
 
 from .conv_type import ConvDtype, half
 from .coverage import AnyCore, Findings, KernelReport, Ledger, Steps, dry_tensor, run_on_cores

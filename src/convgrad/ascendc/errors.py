@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from convgrad.status import ConvGradError
+from convgrad.core.status import ConvGradError
 
 
 class TileKernelError(ConvGradError):

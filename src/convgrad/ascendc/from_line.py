@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convgrad.geometry import Geometry
-from convgrad.problem import prove
-from convgrad.request import Operator, Request
+from convgrad.core.geometry import Geometry
+from convgrad.core.problem import prove
+from convgrad.core.request import Operator, Request
+from convgrad.core.status import ConvGradError
 from convgrad.rules.check import check
-from convgrad.status import ConvGradError
 
 from .conv_type import ConvDtype, find_dtype
 from .errors import TilingError

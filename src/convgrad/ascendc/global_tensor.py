@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from convgrad import rounding
+from convgrad.core import rounding
 
 from .errors import AddressError
 

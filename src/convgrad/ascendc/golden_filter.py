@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convgrad import layouts
+from convgrad.core import layouts
 
 from .filter_split import FilterBlock
 from .filter_walk import FilterTile, filter_shape, filter_tiles_in_order

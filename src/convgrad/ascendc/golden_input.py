@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convgrad import layouts, rounding
-from convgrad.dtypes import Overflow
+from convgrad.core import layouts, rounding
+from convgrad.core.dtypes import Overflow
 
 from .conv_type import DTYPE_NAMES
 from .core_split import Block

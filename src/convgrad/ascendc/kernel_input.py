@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from convgrad import rounding
-from convgrad.dtypes import Overflow
+from convgrad.core import rounding
+from convgrad.core.dtypes import Overflow
 
 from .call_order import State
 from .conv_type import DTYPE_NAMES, INPUT_OPERANDS, ConvFormat, ConvType

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from convgrad import arguments, rounding
-from convgrad.arguments import told
-from convgrad.arrays import as_array
-from convgrad.status import ConvGradError, ConvGradTypeError
+from convgrad.core import arguments, rounding
+from convgrad.core.arguments import told
+from convgrad.core.arrays import as_array
+from convgrad.core.status import ConvGradError, ConvGradTypeError
 
 from .conv_type import DTYPE_NAMES, SIXTEEN_BIT, ConvDtype, find_dtype
 from .errors import TilingError

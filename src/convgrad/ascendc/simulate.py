@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from convgrad import arguments, layouts
+from convgrad.core import arguments, layouts
 
 from .conv_type import ConvDtype, ConvFormat, ConvType, TPosition, int32_t
 from .core_split import Block, CoreGrid, flat_blocks, grid_blocks

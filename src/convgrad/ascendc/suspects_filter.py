@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from convgrad import layouts
+from convgrad.core import layouts
 
 from .errors import AddressError
 from .filter_math import Matrix, grad_output_matrix, input_matrix

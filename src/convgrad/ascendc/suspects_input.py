@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from convgrad import rounding
+from convgrad.core import rounding
 
 from .conv_type import DTYPE_NAMES
 from .core_split import Block

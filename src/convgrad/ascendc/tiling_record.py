@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import Field, asdict, field, fields
 from typing import Any
 
-from convgrad.arguments import told
+from convgrad.core.arguments import told
 
 from .errors import TilingError
 

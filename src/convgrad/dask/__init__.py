@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from convgrad import arguments
+from convgrad.core import arguments
+from convgrad.core.partition import Partition, partition
+from convgrad.core.request import Operator, Request
+from convgrad.core.status import ConvGradError
 from convgrad.dask.collections import Rechunked, Tensor, operand, partitioned
 from convgrad.dask.graph import gradients
 from convgrad.functional import Gradients, Numbers, Operand, Padding, plan, requested
-from convgrad.partition import Partition, partition
-from convgrad.request import Operator, Request
-from convgrad.status import ConvGradError
 
 __all__ = ["Rechunked", "Tensor", "chunks", "conv_backward", "conv_tbc_backward"]
 

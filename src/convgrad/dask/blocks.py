@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from convgrad import dtypes, engines, rounding
-from convgrad.arrays import AnyArray, as_array
-from convgrad.partition import Range
-from convgrad.planning import Plan, Step
-from convgrad.status import ConvGradError
+from convgrad import engines
+from convgrad.core import dtypes, rounding
+from convgrad.core.arrays import AnyArray, as_array
+from convgrad.core.partition import Range
+from convgrad.core.plan import Plan, Step
+from convgrad.core.status import ConvGradError
 
 Place = tuple[Range, ...]
 """A box: one range per axis."""

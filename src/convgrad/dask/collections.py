@@ -10,13 +10,13 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from convgrad import arguments, dtypes, rounding
-from convgrad import tensor as eager
-from convgrad.arrays import as_array
+from convgrad.core import arguments, dtypes, rounding
+from convgrad.core import tensor as eager
+from convgrad.core.arrays import as_array
+from convgrad.core.partition import Cuts, Partition, natural, sizes
+from convgrad.core.problem import AxisOrder
+from convgrad.core.status import ConvGradError
 from convgrad.functional import Operand
-from convgrad.partition import Cuts, Partition, natural, sizes
-from convgrad.problem import AxisOrder
-from convgrad.status import ConvGradError
 
 Chunks = tuple[tuple[int, ...], ...]
 

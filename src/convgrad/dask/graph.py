@@ -22,12 +22,9 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from convgrad import rounding
-from convgrad.dask.blocks import Assembly, Block, Place, add, finish, piece, run_block
-from convgrad.dask.collections import Tensor, cut
-from convgrad.functional import Gradients, Operand
-from convgrad.geometry import Axis, Contraction, Geometry
-from convgrad.partition import (
+from convgrad.core import rounding
+from convgrad.core.geometry import Axis, Contraction, Geometry
+from convgrad.core.partition import (
     Cuts,
     Partition,
     Range,
@@ -42,8 +39,11 @@ from convgrad.partition import (
     tree,
     unrounded,
 )
-from convgrad.planning import Plan, Result, Step, bias_is_zero
-from convgrad.problem import AxisOrder
+from convgrad.core.plan import Plan, Result, Step, bias_is_zero
+from convgrad.core.problem import AxisOrder
+from convgrad.dask.blocks import Assembly, Block, Place, add, finish, piece, run_block
+from convgrad.dask.collections import Tensor, cut
+from convgrad.functional import Gradients, Operand
 
 Key = tuple[Any, ...]
 Tasks = dict[Key, Any]

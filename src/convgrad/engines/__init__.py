@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from convgrad import dtypes, rounding
-from convgrad.arrays import AnyArray
+from convgrad.core import dtypes, rounding
+from convgrad.core.arrays import AnyArray
+from convgrad.core.plan import Plan, Result
 from convgrad.engines import native, reference
 from convgrad.engines.lane import lane
-from convgrad.planning import Plan, Result
 
 NAMES = ("native", "reference")
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from convgrad import result_memory, rounding
-from convgrad.arrays import AnyArray, is_channels_last, may_overlap_itself
-from convgrad.engines import native
-from convgrad.planning import Plan, Result
-from convgrad.request import TensorSpec
+from convgrad.core import rounding
+from convgrad.core.arrays import AnyArray, is_channels_last, may_overlap_itself
+from convgrad.core.plan import Plan, Result
+from convgrad.core.request import TensorSpec
+from convgrad.engines import native, result_memory
 
 # An array object begins with what every object has, then the address of its data: PyArray_DATA, compiled into every
 # extension module, reads it there. `__array_interface__` says the same in ten times the time.

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 import convgrad
-from convgrad import dtypes
-from convgrad.arrays import AnyArray
-from convgrad.geometry import Contraction
-from convgrad.planning import Plan, Result
-from convgrad.problem import AxisOrder
+from convgrad.core import dtypes
+from convgrad.core.arrays import AnyArray
+from convgrad.core.geometry import Contraction
+from convgrad.core.plan import Plan, Result
+from convgrad.core.problem import AxisOrder
 
 ABI_VERSION = 2
 

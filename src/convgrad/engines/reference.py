@@ -22,11 +22,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from convgrad import dtypes, rounding
-from convgrad.arrays import AnyArray
-from convgrad.geometry import Contraction, Geometry
-from convgrad.planning import Plan, Result, bias_is_zero
-from convgrad.problem import AxisOrder
+from convgrad.core import dtypes, rounding
+from convgrad.core.arrays import AnyArray
+from convgrad.core.geometry import Contraction, Geometry
+from convgrad.core.plan import Plan, Result, bias_is_zero
+from convgrad.core.problem import AxisOrder
 
 
 def run(

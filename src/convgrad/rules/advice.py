@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from convgrad.request import FORMAT_BY_RANK, Operator, Request, TensorSpec, pad_pairs, with_output
+from convgrad.core.request import FORMAT_BY_RANK, Operator, Request, TensorSpec, pad_pairs, with_output
 from convgrad.rules.facts import TENSORS, Facts
 from convgrad.rules.vocabulary import Condition, Rule
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from convgrad import products
-from convgrad.request import CONFORMANCES, Operator, Request
+from convgrad.core import products
+from convgrad.core.request import CONFORMANCES, Operator, Request
+from convgrad.core.status import Status
 from convgrad.rules import conv_tbc_backward, convolution_backward, sentences
 from convgrad.rules.advice import advice_for, fixes_for
 from convgrad.rules.facts import FACTS, Facts
 from convgrad.rules.vocabulary import Condition, Rule, Stage, Value
-from convgrad.status import Status
 
 RULES: dict[Operator, tuple[Rule, ...]] = {
     Operator.CONV: convolution_backward.RULES,

@@ -6,6 +6,8 @@ host, tests, here as in the rows of aclnnConvolutionBackward.
 
 from __future__ import annotations
 
+from convgrad.core.products import TBC_VENDOR
+from convgrad.core.status import Status
 from convgrad.rules.convolution_backward import EVERY_DTYPE, FLOATS_16, FLOATS_BF, math_rows
 from convgrad.rules.vocabulary import (
     A2_A3,
@@ -14,7 +16,6 @@ from convgrad.rules.vocabulary import (
     LARGEST_NUMBER,
     MOST_ELEMENTS,
     MOST_WORK,
-    TBC_VENDOR,
     Between,
     Conformance,
     OneOf,
@@ -23,7 +24,6 @@ from convgrad.rules.vocabulary import (
     SameAs,
     Stage,
 )
-from convgrad.status import Status
 
 NULL, INNER = Status.PARAM_NULLPTR, Status.INNER_NULLPTR
 DOCUMENT, RUNTIME = Conformance.DOCUMENT, Conformance.RUNTIME

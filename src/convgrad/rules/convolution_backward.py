@@ -6,15 +6,15 @@ public host code does; tests = what its tests expect; here = this project's own 
 
 from __future__ import annotations
 
+from convgrad.core.products import CONV_VENDOR, OLDER
+from convgrad.core.status import Status
 from convgrad.rules.vocabulary import (
     A2_A3,
     A2_A3_950,
-    CONV_VENDOR,
     CPU,
     LARGEST_NUMBER,
     MOST_ELEMENTS,
     MOST_WORK,
-    OLDER,
     Below,
     Between,
     Condition,
@@ -27,7 +27,6 @@ from convgrad.rules.vocabulary import (
     Stage,
     UpTo,
 )
-from convgrad.status import Status
 
 NULL, INNER = Status.PARAM_NULLPTR, Status.INNER_NULLPTR
 DOCUMENT, RUNTIME = Conformance.DOCUMENT, Conformance.RUNTIME

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Any
 
-from convgrad import products
-from convgrad.arguments import told
-from convgrad.request import CONFORMANCES, Operator, Request
+from convgrad.core import products
+from convgrad.core.arguments import told
+from convgrad.core.request import CONFORMANCES, Operator, Request
 from convgrad.rules import sentences
 from convgrad.rules.advice import advice_for, changed, known_fixes
 from convgrad.rules.check import Verdict, applies, broken_rows, check, first_broken, rows_for

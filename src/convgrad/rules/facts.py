@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from convgrad.geometry import INT64_MAX
-from convgrad.request import Operator, PadEntry, Request, TensorSpec, pad_pairs
+from convgrad.core.geometry import INT64_MAX
+from convgrad.core.precision import promote
+from convgrad.core.request import Operator, PadEntry, Request, TensorSpec, pad_pairs
 from convgrad.rules.vocabulary import Value
 
 EIGHT_BIT_FLOATS = ("hifloat8", "float8_e4m3fn", "float8_e5m2")
@@ -302,14 +303,6 @@ def _dims(f: Facts) -> Value:
 
 
 _fact("dims", Kind.NUMBER, "rank of weight minus 2", "the number of spatial axes", "空间维数", _dims)
-
-
-def promote(*names: str) -> str:
-    """The dtype several operands are computed in: the same one, else float64 if any, else float32."""
-    distinct = set(names)
-    if len(distinct) == 1:
-        return names[0]
-    return "float64" if "float64" in distinct else "float32"
 
 
 def _promoted(f: Facts) -> Value:

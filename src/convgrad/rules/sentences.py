@@ -6,6 +6,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 from convgrad.rules.facts import FACTS, Facts
 from convgrad.rules.vocabulary import LANGUAGES, Rule, say_value
 
@@ -88,3 +91,14 @@ def message_zh(rule: Rule, facts: Facts) -> str:
     condition = guard(rule, "zh")
     body = f"{subject(rule, 'zh')} {demand(rule, 'zh').rstrip(' =')}{other}"
     return f"{condition + '，' if condition else ''}{body}；实际为 {say_value(facts[rule.fact])}"
+
+
+def as_dict(rule: Rule) -> dict[str, Any]:
+    """One row for machines; nothing in it is code."""
+    return {
+        "id": rule.id, "stage": rule.stage.value, "fact": rule.fact,
+        "must": {"demand": type(rule.must).__name__, **asdict(rule.must)}, "status": int(rule.status),
+        "products": list(rule.products), "conformance": rule.conformance.value,
+        "when": [[fact, list(values)] for fact, values in rule.when], "source": rule.source, "note": rule.note,
+        "conflict": rule.conflict, "sentence": sentence(rule), "sentence_zh": sentence(rule, "zh"),
+    }  # fmt: skip

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from convgrad import products
-from convgrad.status import Status
+from convgrad.core import products
+from convgrad.core.status import Status
 
 Value = bool | int | str | tuple[int, ...] | None
 """What a fact can be: missing, a flag, a number, a name (dtype, layout, product) or a list of numbers."""
@@ -187,9 +187,6 @@ DEMANDS: tuple[type, ...] = (Present, OneOf, Between, SameAs, Below, UpTo, Multi
 CPU = ("cpu",)
 A2_A3 = ("A3", "A2")
 A2_A3_950 = ("950", "A3", "A2")
-OLDER = ("910", "310P")
-CONV_VENDOR = ("950", "A3", "A2", "910", "310P")
-TBC_VENDOR = ("950", "A3", "A2", "910")
 EVERY = products.KEYS
 
 

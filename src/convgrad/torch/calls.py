@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import torch
 
 from convgrad import engines, functional
-from convgrad.planning import Plan, Result, make_plan
-from convgrad.problem import prove
-from convgrad.request import FORMAT_BY_RANK, Operator, Request, TensorSpec, with_output
+from convgrad.core.plan import Plan, Result, make_plan
+from convgrad.core.problem import prove
+from convgrad.core.request import FORMAT_BY_RANK, Operator, Request, TensorSpec, with_output
+from convgrad.core.status import ConvGradError
 from convgrad.rules.check import Verdict, check
-from convgrad.status import ConvGradError
 from convgrad.torch.memory import allocated, array_of, dtype_name, gradient_like, is_channels_last
 
 TensorOrNone = torch.Tensor | None

@@ -19,10 +19,12 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from convgrad import arguments, functional, terminal
-from convgrad.request import MATH_NAMES, Request
+from convgrad import functional
+from convgrad.core import arguments
+from convgrad.core.request import MATH_NAMES, Request
+from convgrad.core.status import ConvGradError, Status
 from convgrad.rules.check import Verdict
-from convgrad.status import ConvGradError, Status
+from convgrad.text import terminal
 from convgrad.torch import calls, operators
 from convgrad.torch.calls import Attributes, Decision, Settings
 from convgrad.torch.layers import LayerNames

@@ -8,10 +8,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from convgrad import arguments, functional
+from convgrad import functional
+from convgrad.core import arguments
+from convgrad.core.request import MATH_NAMES
+from convgrad.core.status import ConvGradError
 from convgrad.functional import Gradients, Numbers, Padding
-from convgrad.request import MATH_NAMES
-from convgrad.status import ConvGradError
 from convgrad.torch import operators
 from convgrad.torch.memory import array_of, refuse_unreadable, refuse_unwritable
 

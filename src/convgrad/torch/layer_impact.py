@@ -19,10 +19,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from convgrad import dtypes, metrics, terminal
-from convgrad.arrays import AnyArray
-from convgrad.planning import Plan
-from convgrad.status import ConvGradError
+from convgrad.core import dtypes, metrics
+from convgrad.core.arrays import AnyArray
+from convgrad.core.plan import Plan
+from convgrad.core.status import ConvGradError
+from convgrad.text import terminal
 from convgrad.torch import calls
 from convgrad.torch.calls import Attributes, Decision, Settings, Three
 from convgrad.torch.emulation import Emulation

@@ -8,8 +8,8 @@ from typing import Any, cast
 import ml_dtypes
 import torch
 
-from convgrad.arrays import AnyArray
-from convgrad.status import ConvGradError
+from convgrad.core.arrays import AnyArray
+from convgrad.core.status import ConvGradError
 
 # dtypes NumPy has no name for: seen as integers of their width, then as what ml_dtypes calls them.
 _SEEN_AS: dict[torch.dtype, tuple[torch.dtype, Any]] = {

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from convgrad.status import ConvGradError
+from convgrad.core.status import ConvGradError
 from convgrad.torch.calls import Attributes
 from convgrad.torch.convolutions import Seen
 from convgrad.torch.emulation import ReplaceConvTbc

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from convgrad.status import ConvGradError
+from convgrad.core.status import ConvGradError
 from convgrad.torch.calls import Attributes
 from convgrad.torch.convolutions import Seen
 

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from convgrad.geometry import coarse_size, fine_size
+from convgrad.core.geometry import coarse_size, fine_size
 from convgrad.torch import calls
 from convgrad.torch.memory import gradient_like, is_channels_last
 

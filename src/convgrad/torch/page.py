@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib import resources
 from pathlib import Path
 
-from convgrad import __version__, report
-from convgrad.cases.files import replace_text
+from convgrad import __version__
+from convgrad.text.files import replace_text
+from convgrad.text.page_style import page_style
 from convgrad.torch.layer_impact import METRICS, Impact, shown
 from convgrad.torch.scanning import Answer, Scan
 
@@ -51,7 +51,7 @@ document.getElementById("theme").addEventListener("click", () => {{
 
 
 def _page(title: str, subtitle: str, body: Iterable[str]) -> str:
-    style = resources.files(report).joinpath("page.css").read_text("utf-8")
+    style = page_style()
     return _SHELL.format(
         title=escape(title), subtitle=escape(f"convgrad {__version__} · {subtitle}"), style=style, body="\n".join(body)
     )

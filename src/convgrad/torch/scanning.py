@@ -12,12 +12,12 @@ from typing import Any, overload
 import torch
 from torch import nn
 
-from convgrad import terminal
-from convgrad.precision import compute
-from convgrad.request import Request
+from convgrad.core.request import Request
+from convgrad.core.status import ConvGradError
 from convgrad.rules.check import Verdict, check
 from convgrad.rules.explain import Way, explain
-from convgrad.status import ConvGradError
+from convgrad.rules.precision_grid import compute
+from convgrad.text import terminal
 from convgrad.torch import calls
 from convgrad.torch.calls import Settings
 from convgrad.torch.convolutions import Seen

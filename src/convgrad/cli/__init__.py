@@ -1,0 +1,1 @@
+"""The command `convgrad`: one module per verb."""

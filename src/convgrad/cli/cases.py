@@ -1,0 +1,137 @@
+"""`convgrad cases convert|list|gen|schema`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from convgrad.core import dtypes
+from convgrad.lab.cases import files, generate, own, values
+from convgrad.lab.cases.case import Case, conformance_name, parse_fill, product_key
+from convgrad.rules.check import check
+from convgrad.text.terminal import ExitCode, UsageError, print_json, table
+
+
+def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser("cases", help="convert, list or generate case files")
+    verbs = parser.add_subparsers(metavar="convert|list|gen|schema", required=True)
+    _add_convert(verbs)
+    _add_list(verbs)
+    _add_gen(verbs)
+    schema = verbs.add_parser("schema", help="print the JSON Schema of our own case files")
+    schema.set_defaults(run=_schema)
+
+
+def _add_convert(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = verbs.add_parser(
+        "convert", help="write a file of cases in another form",
+        description="Forms: json and lines (ours), atk (test kit JSON), ttk (test kit CSV). Fillings other than a "
+        "uniform range, seeds and conformances have no place in the kits' files.",
+    )
+    parser.add_argument("cases", metavar="CASES")
+    _add_output(parser)
+    parser.set_defaults(run=_convert)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
+    parser.add_argument("--to", choices=files.FORMS, help="default: by the file's name (.json, .csv, else lines)")
+
+
+def _add_list(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = verbs.add_parser("list", help="list cases with the contract's verdict")
+    parser.add_argument("cases", metavar="CASES")
+    parser.add_argument("--product")
+    parser.add_argument("--conformance")
+    parser.set_defaults(run=_list)
+
+
+def _add_gen(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    sets = ", ".join(f"{name} = {text}" for name, text in values.STANDARD_SETS.items())
+    parser = verbs.add_parser(
+        "gen", help="generate cases", description=f"Shapes: {', '.join(generate.SHAPES)}. Fillings: {sets}, "
+        "`all` for every one of them, or any word such as uniform:-1:1.",
+    )
+    parser.add_argument("shapes", nargs="+", choices=generate.SHAPES, metavar="SHAPES")
+    parser.add_argument("--product", default="A2", help="default: %(default)s")
+    parser.add_argument("--conformance", default="document")
+    parser.add_argument("--dtype", default="fp16,bf16,fp32", help="with commas (default: %(default)s)")
+    parser.add_argument("--math", default="keep", help="with commas (default: %(default)s)")
+    parser.add_argument("--values", default="normal", help="with commas (default: %(default)s)")
+    parser.add_argument("--count", type=int, default=100, help="of random shapes (default: %(default)s)")
+    parser.add_argument("--batch", type=int, default=1, help="of network layers (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0)
+    _add_output(parser)
+    parser.set_defaults(run=_gen)
+
+
+def _written(arguments: argparse.Namespace, cases: Sequence[Case]) -> int:
+    """Writes cases where they were asked for; a file is named, standard output is the data."""
+    if arguments.output is None:
+        form = arguments.to or ("json" if arguments.json else "lines")
+        sys.stdout.write(files.as_text("standard output", cases, form))
+        return ExitCode.PASS
+    if not Path(arguments.output).absolute().parent.is_dir():
+        raise UsageError(f"{Path(arguments.output).parent} is no directory")
+    form = files.form_of(arguments.output, arguments.to)
+    files.write(arguments.output, cases, form)
+    if arguments.json:
+        print_json({"file": arguments.output, "form": form, "cases": len(cases)})
+    else:
+        print(f"{len(cases)} cases written to {arguments.output} ({form})")
+    return ExitCode.PASS
+
+
+def _convert(arguments: argparse.Namespace) -> int:
+    return _written(arguments, files.read(arguments.cases))
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    product = None if arguments.product is None else product_key(arguments.product)
+    conformance = None if arguments.conformance is None else conformance_name(arguments.conformance)
+    cases = [case.moved(product, conformance) for case in files.read(arguments.cases)]
+    verdicts = [check(case.request) for case in cases]
+    if arguments.json:
+        print_json([
+            {"name": c.name, "line": str(c.request), "values": c.fill_words, "seed": c.seed, "enabled": c.enabled,
+             "status": int(v.status), "rule": v.rule_id, "message": v.message}
+            for c, v in zip(cases, verdicts, strict=True)
+        ])
+        return ExitCode.PASS
+    rows = [
+        (i, "ok" if v.ok else int(v.status), c.name, str(c.request), "" if c.enabled else "disabled")
+        for i, (c, v) in enumerate(zip(cases, verdicts, strict=True))
+    ]
+    print(table(("", "status", "name", "line", ""), rows, right=(0,)))
+    return ExitCode.PASS
+
+
+def _gen(arguments: argparse.Namespace) -> int:
+    words = {name: [w for w in getattr(arguments, name).split(",") if w] for name in ("dtype", "math", "values")}
+    fillings = [*values.STANDARD_SETS] if words["values"] == ["all"] else words["values"]
+    try:
+        chosen = [dtypes.find(word).word for word in words["dtype"]]
+        for filling in fillings:
+            parse_fill(filling)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    generate.check_math(words["math"])
+    for name in ("count", "batch", "seed"):
+        if not 0 <= getattr(arguments, name) < 2**31:
+            raise UsageError(f"--{name} must be between 0 and 2**31 - 1")
+    if not all(words.values()):
+        raise UsageError("--dtype, --math and --values need at least one word each")
+    cases = generate.generate(
+        arguments.shapes, product_key(arguments.product), dtypes=chosen, math=words["math"], fillings=fillings,
+        count=arguments.count, batch=arguments.batch, seed=arguments.seed,
+        conformance=conformance_name(arguments.conformance),
+    )
+    return _written(arguments, cases)
+
+
+def _schema(arguments: argparse.Namespace) -> int:
+    print(json.dumps(own.schema(), indent=2, ensure_ascii=False))
+    return ExitCode.PASS

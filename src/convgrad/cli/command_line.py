@@ -1,0 +1,152 @@
+"""The command `convgrad`: a table of verbs, each in a module of its own that is imported only when asked for.
+
+A verb's module exposes `add_command(subparsers)`: it adds its parser and sets the default `run`, a function from
+the parsed arguments to an exit code (see `terminal.ExitCode`). Every parser made from `subparsers` has `--json`.
+
+Errors become one line on standard error and an exit code; a traceback only with CONVGRAD_TRACEBACK=1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from convgrad.core.status import ConvGradError
+from convgrad.text.terminal import ExitCode, UsageError, print_json, printable
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One sub-command and where it lives."""
+
+    name: str
+    module: str
+    help: str
+
+
+VERBS: tuple[Verb, ...] = (
+    Verb("run", "convgrad.cli.run", "run a file of cases: contract, gradients, precision, time, report"),
+    Verb("check", "convgrad.cli.contract", "say whether the contract accepts a problem line, and why not"),
+    Verb("explain", "convgrad.cli.contract", "show every rule a problem line meets or breaks"),
+    Verb("plan", "convgrad.cli.contract", "show casts, contractions and workspace of a problem line"),
+    Verb("rules", "convgrad.cli.contract", "list the rules, by product, or the difference of two products"),
+    Verb("dtypes", "convgrad.cli.contract", "list the number formats, or round values to one"),
+    Verb("cases", "convgrad.cli.cases", "convert, list or generate case files"),
+    Verb("golden", "convgrad.cli.golden", "write inputs and expected outputs of cases, with a manifest"),
+    Verb("compare", "convgrad.cli.compare", "judge results against golden data under named standards"),
+    Verb("standards", "convgrad.cli.compare", "list the precision standards with their thresholds"),
+    Verb("bench", "convgrad.cli.bench", "time problem lines: milliseconds, rate, path, beside PyTorch"),
+    Verb("tile", "convgrad.cli.tile", "run the tile kernel on a problem: coverage, offsets, walk"),
+    Verb("scan", "convgrad.cli.scan", "find a PyTorch model's convolutions and what each product says"),
+    Verb("sdk", "convgrad.cli.sdk", "install headers and libraries that stand in for the vendor's"),
+)
+
+
+class VerbParser(argparse.ArgumentParser):
+    """A parser that knows `--json`; a module may still define its own."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("conflict_handler", "resolve")
+        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*args, **kwargs)
+        self.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="answer with JSON")
+
+    def error(self, message: str) -> NoReturn:
+        """argparse echoes what it was given: control characters in it must not act on the terminal."""
+        super().error(printable(message))
+
+
+def is_here(verb: Verb) -> bool:
+    """Whether the verb's module is part of this installation."""
+    # By its file: find_spec would import the packages around it, and with them what they need.
+    path = Path(__file__).parents[1].joinpath(*verb.module.split(".")[1:])
+    return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
+
+
+def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser for a command line: only the verb it names is imported."""
+    from convgrad import __version__
+
+    known = [verb for verb in VERBS if is_here(verb)]
+    width = max((len(verb.name) for verb in known), default=0)
+    listing = "\n".join(f"  {verb.name:{width}}  {verb.help}" for verb in known)
+    parser = argparse.ArgumentParser(
+        prog="convgrad", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Convolution gradients under the rules and the rounding of an Ascend NPU's operators, on any CPU.",
+        epilog=f"verbs:\n{listing}\n\n`convgrad VERB --help` tells more. Exit codes: 0 pass, 1 precision fail, "
+        "2 usage, 3 refused by the contract, 4 internal.",
+    )
+    parser.add_argument("--version", action="version", version=f"convgrad {__version__}")
+    parser.set_defaults(json=False, run=None)
+    asked = next((word for word in words if not word.startswith("-")), None)
+    verbs = parser.add_subparsers(metavar="VERB", parser_class=VerbParser)
+    for verb in known:
+        if verb.name == asked:
+            importlib.import_module(verb.module).add_command(verbs)
+    for verb in known:
+        if verb.name not in verbs.choices:
+            verbs.add_parser(verb.name)  # a name only, so that errors can list the choices
+    return parser
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command line; the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a name the terminal cannot show is no reason to stop
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _exit_code(list(sys.argv[1:] if words is None else words))
+        sys.stdout.flush()  # here, not when the interpreter ends: it would complain
+        return code
+    except BrokenPipeError:
+        # The reader left (`convgrad … | head`): nothing to say, and nothing more to flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.PASS
+
+
+def _exit_code(words: list[str]) -> int:
+    try:
+        parser = build_parser(words)
+        arguments = parser.parse_args(words)
+        if arguments.run is None:
+            parser.print_help(sys.stderr)
+            return ExitCode.USAGE
+        command: Callable[[argparse.Namespace], int] = arguments.run
+        return int(command(arguments))
+    except SystemExit as stop:  # argparse: 0 after --help, 2 after a usage error
+        return int(stop.code or 0) if isinstance(stop.code, (int, type(None))) else ExitCode.USAGE
+    except BrokenPipeError:
+        raise
+    except KeyboardInterrupt:
+        print("convgrad: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        return _failed(error, "--json" in words)
+
+
+def _failed(error: Exception, as_json: bool) -> int:
+    """One line (and a reproducer where there is one) instead of a traceback."""
+    if os.environ.get("CONVGRAD_TRACEBACK") == "1":
+        traceback.print_exc()
+    if isinstance(error, ConvGradError):
+        code, text = ExitCode.REFUSED, str(error)
+    elif isinstance(error, OSError) and error.filename and error.strerror:
+        code, text = ExitCode.USAGE, f"{error.filename}: {error.strerror}"
+    elif isinstance(error, (UsageError, OSError, ImportError)):  # an extra that is not installed is said as it is
+        code, text = ExitCode.USAGE, str(error)
+    elif isinstance(error, MemoryError):
+        code, text = ExitCode.INTERNAL, f"not enough memory: {error}"
+    else:
+        code = ExitCode.INTERNAL
+        text = f"internal error: {type(error).__name__}: {error} (CONVGRAD_TRACEBACK=1 shows where)"
+    print("\n".join(printable(line) for line in f"convgrad: {text}".splitlines()), file=sys.stderr)
+    if as_json:
+        print_json({"error": text, "exit_code": int(code)})
+    return code

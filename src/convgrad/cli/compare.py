@@ -1,0 +1,148 @@
+"""`convgrad compare` and `convgrad standards`."""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from convgrad.core import standards
+from convgrad.core.metrics import ULP_EDGES, Metrics
+from convgrad.core.standards import power_of_two
+from convgrad.lab.judging import bootstrap
+from convgrad.lab.judging.findings import Findings
+from convgrad.lab.judging.pairing import Compared, compare_paths
+from convgrad.text.terminal import ExitCode, UsageError, coloured, print_json, printable, table
+
+_MOST_SHOWN = 20
+
+
+def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "compare", help="judge results against golden data",
+        description="Every metric, the verdict of each standard with its thresholds, the worst elements, and (against "
+        "a directory of `convgrad golden`) where the errors come from.",
+    )
+    parser.add_argument("actual", metavar="ACTUAL", type=Path, help="a .npy or .bin file, or a directory")
+    parser.add_argument("golden", metavar="GOLDEN", type=Path, help="the same, of the reference")
+    default = ",".join(standards.DEFAULT)
+    parser.add_argument("--standard", default=default, help="names with commas (default: %(default)s)")
+    parser.add_argument("--dtype", help="of files whose name does not tell it")
+    parser.add_argument("--partner", type=Path, help="the honest result of a double benchmark, for two files")
+    parser.set_defaults(run=_compare)
+    listing = subparsers.add_parser("standards", help="list the precision standards with their thresholds")
+    listing.set_defaults(run=_standards)
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    try:
+        chosen = standards.find_all(arguments.standard)
+        compared = list(
+            compare_paths(
+                arguments.actual, arguments.golden, chosen, dtype=arguments.dtype, partner=arguments.partner
+            )
+        )
+    except ValueError as error:
+        raise error if isinstance(error, UsageError) else UsageError(str(error)) from None
+    rechecks = _rechecks(compared)
+    passed = all(_passes(c, rechecks) for c in compared)
+    if arguments.json:
+        print_json({
+            "passed": passed,
+            "results": [
+                {**c.findings.as_dict(), "name": c.name, "line": c.line, "limits": _limits(c)} for c in compared
+            ],
+            "rechecks": {f"{line} {name}": str(r) for (line, name), r in rechecks.items()},
+        })
+    else:
+        _print(compared, rechecks)
+    return ExitCode.PASS if passed else ExitCode.PRECISION_FAIL
+
+
+def _limits(c: Compared) -> dict[str, str]:
+    return {j.standard: j.limits for j in c.findings.judged}
+
+
+Rechecks = dict[tuple[str, str], bootstrap.Recheck]
+
+
+def _rechecks(compared: Sequence[Compared]) -> Rechecks:
+    """Double benchmarks drawn often enough (one line under many seeds): the bootstrap of the worst ratio."""
+    ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for c in compared:
+        for j in c.findings.judged:
+            if j.ratios and c.line:
+                ratios[c.line, c.findings.name].append(max(j.ratios))
+                break
+    return {key: bootstrap.recheck(drawn) for key, drawn in ratios.items() if len(drawn) >= standards.RECHECK_SEEDS}
+
+
+def _passes(c: Compared, rechecks: Rechecks) -> bool:
+    recheck = rechecks.get((c.line, c.findings.name))
+    return all(
+        j.passed is not False or (bool(j.ratios) and recheck is not None and recheck.passed) for j in c.findings.judged
+    )
+
+
+def _print(compared: Sequence[Compared], rechecks: Rechecks) -> None:
+    # All of it for a few results; of many, those that fail.
+    shown = [c for c in compared if len(compared) <= _MOST_SHOWN or not _passes(c, rechecks)][:_MOST_SHOWN]
+    for c in shown:
+        _print_one(c)
+    for (line, name), recheck in rechecks.items():
+        word = "pass" if recheck.passed else "fail"
+        print(f"re-check of {name} of `{line}`: {word}, {recheck}")
+    failing = sum(not _passes(c, rechecks) for c in compared)
+    print(f"{len(compared)} results: {len(compared) - failing} pass, {failing} fail")
+
+
+def _print_one(c: Compared) -> None:
+    f = c.findings
+    judged_as = "" if f.precision == f.dtype else f", judged as {f.precision}"
+    print(coloured(printable(c.name), "bold") + f"  {'x'.join(map(str, f.shape)) or 'scalar'} {f.dtype}{judged_as}")
+    if c.line:
+        print(f"  {c.line}")
+    for j in f.judged:
+        word = {True: coloured("pass", "green"), False: coloured("FAIL", "red"), None: "not judged"}[j.passed]
+        print(f"  {word}  {j.standard} ({j.date}): {j.why}\n        {j.limits}")
+    values = ((m.name, getattr(f.metrics, m.name)) for m in fields(Metrics))
+    print("  " + "  ".join(f"{name} {value:.4g}" for name, value in values))
+    _print_places(f)
+    if f.anatomy is not None:
+        shares = zip(f.anatomy.parts, f.anatomy.shares, strict=True)
+        print("  from: " + ", ".join(f"{name} {rms:.3g} rms ({share:.1%})" for (name, rms), (_, share) in shares))
+    print()
+
+
+def _print_places(f: Findings) -> None:
+    bins = [(edge, count) for edge, count in zip(ULP_EDGES, f.histogram, strict=True) if count]
+    print("  ULP above: " + "  ".join(f"{edge:g}: {count}" for edge, count in bins))
+    if f.map is not None:
+        print(f"  channels {f.map.channels}   (0 exact, 5 one ULP of the rms, a 32, f 1000)")
+        if len(f.map.plane) > 1 or len(f.map.plane[0]) > 1:
+            print("  plane    " + "\n           ".join(f.map.plane))
+    rows: list[tuple[Any, ...]] = [(list(i), f"{a:.9g}", f"{g:.12g}", f"{u:.4g}") for i, a, g, u in f.worst]
+    if rows:
+        text = table(("worst at", "result", "reference", "ULP"), rows, right=(1, 2, 3))
+        print("  " + text.replace("\n", "\n  "))
+
+
+def _standards(arguments: argparse.Namespace) -> int:
+    if arguments.json:
+        print_json([
+            {"name": s.name, "date": s.date, "rule": s.rule.value, "columns": s.columns,
+             "thresholds": dict(s.thresholds), "deferred": dict(s.deferred), "note": s.note}
+            for s in standards.ALL
+        ])
+        return ExitCode.PASS
+    for s in standards.ALL:
+        print(f"{coloured(s.name, 'bold')}  ({s.date}{', ' + s.note if s.note else ''})  {s.rule.value}")
+        for dtype, limits in s.thresholds:
+            numbers = "  ".join(f"{c} {power_of_two(v)}" for c, v in zip(s.columns, limits, strict=True))
+            print(f"    {dtype:14} {numbers}")
+        for dtype, other in s.deferred:
+            print(f"    {dtype:14} as {other}")
+    return ExitCode.PASS

@@ -1,0 +1,198 @@
+"""The verbs about the contract: check, explain, plan, rules, dtypes."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import Any
+
+from convgrad import functional
+from convgrad.core import dtypes, products, rounding
+from convgrad.core.problem_line import parse
+from convgrad.core.request import CONFORMANCES, Operator, Request
+from convgrad.core.status import Status
+from convgrad.lab import scaleout as scaleout_plan
+from convgrad.rules import sentences
+from convgrad.rules.check import ALL_RULES, BY_ID, RULES, check
+from convgrad.rules.contradictions import source_words
+from convgrad.rules.explain import OPERATOR_NAMES, explain, walk
+from convgrad.rules.sentences import as_dict
+from convgrad.rules.vocabulary import Rule
+from convgrad.text.terminal import ExitCode, UsageError, coloured, print_json, table
+
+_LINE_HELP = 'a problem line, e.g. "conv n2 c8>16 i14x14 k3x3 p1 fp16 on=A2"'
+
+
+def add_command(subparsers: Any) -> None:
+    """The five parsers."""
+    for name, run, text in (("check", _check, "one line per problem: accepted or refused, and why"),
+                            ("plan", _plan, "casts, contractions and workspace of an accepted problem")):  # fmt: skip
+        parser = subparsers.add_parser(name, help=text, description=text)
+        parser.add_argument("line", nargs="+", help=_LINE_HELP)
+        _add_choices(parser)
+        parser.set_defaults(run=run)
+    scaleout_plan.add_options(subparsers.choices["plan"])
+    parser = subparsers.add_parser("explain", help="why a problem is refused, and how to get past it")
+    parser.add_argument("line", help=f"{_LINE_HELP}; or a status such as 161002; or the id of a rule")
+    parser.add_argument("--all", action="store_true", help="every row that was looked at")
+    parser.add_argument("--language", choices=("en", "zh"), default="en")
+    _add_choices(parser)
+    parser.set_defaults(run=_explain)
+    parser = subparsers.add_parser("rules", help="the rules of a product, or the difference of two products")
+    parser.add_argument("--product", default="A2", help="a product: " + ", ".join(products.KEYS))
+    parser.add_argument("--against", help="another product: show only the rows that differ")
+    parser.add_argument("--operator", choices=[o.value for o in Operator], help="conv or tbc; both if left out")
+    parser.add_argument("--conformance", choices=CONFORMANCES, default="document")
+    parser.add_argument("--language", choices=("en", "zh"), default="en")
+    parser.set_defaults(run=_rules)
+    parser = subparsers.add_parser("dtypes", help="the number formats, or values rounded to one")
+    parser.add_argument("dtype", nargs="?", help="round the values to this dtype")
+    parser.add_argument("values", nargs="*", type=float, help="numbers to round")
+    parser.set_defaults(run=_dtypes)
+
+
+def _add_choices(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--product", help="instead of the line's own `on=`")
+    parser.add_argument("--conformance", choices=CONFORMANCES, help="instead of the line's own `as=`")
+
+
+def _request(line: str, arguments: argparse.Namespace) -> Request:
+    try:
+        request = parse(line)
+        if arguments.product:
+            request = replace(request, product=products.find(arguments.product).key)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return replace(request, conformance=arguments.conformance or request.conformance)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    verdicts = [check(_request(line, arguments)) for line in arguments.line]
+    if arguments.json:
+        shown = [explain(v.request).as_dict() for v in verdicts]
+        print_json(shown if len(shown) > 1 else shown[0])
+    else:
+        for v in verdicts:
+            word = coloured("accepted", "green") if v.ok else coloured(f"refused {int(v.status)}", "red")
+            print(f"{word}  {v.line}" if v.ok else f"{word}  {v.message} [{v.rule_id}]  {v.line}")
+            for text in v.advice if v.ok else ():
+                print(f"  note: {text}")
+    return ExitCode.PASS if all(v.ok for v in verdicts) else ExitCode.REFUSED
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    plans = [functional.plan(_request(line, arguments)) for line in arguments.line]
+    if arguments.workers is not None:
+        return scaleout_plan.show(plans, arguments)
+    if arguments.json:
+        print_json([
+            {
+                "line": p.problem.line, "operand": p.operand, "accumulate": p.accumulate.value,
+                "workspace_bytes": p.workspace_bytes,
+                "steps": [
+                    {"result": s.result.value, "contraction": s.contraction.value if s.contraction else "sum",
+                     "rounded_to": s.rounded_to, "stored_as": s.stored_as} for s in p.steps
+                ],
+            } for p in plans
+        ])  # fmt: skip
+    else:
+        print("\n\n".join(map(str, plans)))
+    return ExitCode.PASS
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    asked = arguments.line.strip()
+    if asked.isdigit():
+        return _explain_status(int(asked), arguments)
+    if asked in BY_ID:
+        return _explain_rows([BY_ID[asked]], arguments)
+    explanation = explain(_request(asked, arguments), arguments.language)
+    if arguments.json:
+        print_json(explanation.as_dict())
+    else:
+        if arguments.all:
+            for mark, rule, got in walk(explanation.verdict.request):
+                text = sentences.sentence(rule, arguments.language)
+                print(f"{mark:>3}  {rule.id:32} {text}" + (f"   got {got}" if got else ""))
+            print()
+        print(explanation)
+    return ExitCode.PASS if explanation.verdict.ok else ExitCode.REFUSED
+
+
+def _explain_status(status: int, arguments: argparse.Namespace) -> int:
+    rows = [rule for rule in ALL_RULES if int(rule.status) == status]
+    if not rows:
+        known = ", ".join(str(int(s)) for s in sorted({rule.status for rule in ALL_RULES}))
+        raise UsageError(f"no rule gives status {status}; rules give {known}")
+    if not arguments.json:
+        print(f"{status} {Status(status).name}: {len(rows)} rows\n")
+    return _explain_rows(rows, arguments)
+
+
+def _explain_rows(rows: list[Rule], arguments: argparse.Namespace) -> int:
+    if arguments.json:
+        print_json([as_dict(rule) for rule in rows])
+        return ExitCode.PASS
+    for rule in rows:
+        where = "every product" if rule.products == products.KEYS else ", ".join(rule.products)
+        kind = "" if rule.conformance.value == "both" else f", {rule.conformance.value} conformance"
+        print(f"{rule.id}  {int(rule.status)}")
+        print(f"    {sentences.sentence(rule, arguments.language)}")
+        print(f"    on {where}{kind}; {source_words(rule.source, arguments.language)}")
+    return ExitCode.PASS
+
+
+def _rules(arguments: argparse.Namespace) -> int:
+    try:
+        keys = [products.find(name).key for name in (arguments.product, arguments.against) if name]
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    operators = [o for o in Operator if arguments.operator in (None, o.value)]
+    shown = []
+    for operator in operators:
+        rows = [r for r in RULES[operator] if r.conformance.covers(arguments.conformance)]
+        rows = [r for r in rows if sum(key in r.products for key in keys) == 1]  # of one product, or of one of the two
+        shown.append((operator, rows))
+    if arguments.json:
+        print_json({OPERATOR_NAMES[operator]: [as_dict(rule) for rule in rows] for operator, rows in shown})
+        return ExitCode.PASS
+    for operator, rows in shown:
+        print(f"{OPERATOR_NAMES[operator]}, {arguments.conformance}: " + _rules_heading(keys, rows))
+        head = ["rule", "status", *(["only on"] if len(keys) > 1 else []), "demand"]
+        only = [[next(k for k in keys if k in rule.products)] if len(keys) > 1 else [] for rule in rows]
+        cells = [
+            [rule.id, int(rule.status), *side, sentences.sentence(rule, arguments.language)]
+            for rule, side in zip(rows, only, strict=True)
+        ]
+        print(table(head, cells) + "\n" if rows else "")
+    return ExitCode.PASS
+
+
+def _rules_heading(keys: list[str], rows: list[Rule]) -> str:
+    if len(keys) > 1:
+        return f"{len(rows)} rows differ between {keys[0]} and {keys[1]}\n"
+    return f"{len(rows)} rows on {keys[0]}, in the order they are checked\n"
+
+
+def _dtypes(arguments: argparse.Namespace) -> int:
+    if arguments.dtype is None:
+        head = ("dtype", "word", "bits", "fraction", "max", "smallest", "overflow", "ties")
+        rows = [
+            (d.name, d.word, d.bits, d.significant_bits - 1, f"{d.max_finite:.6g}", f"{d.smallest:.6g}",
+             d.overflow.value, d.ties.value) for d in dtypes.ALL
+        ]  # fmt: skip
+        if arguments.json:
+            print_json([dict(zip(head, row, strict=True)) for row in rows])
+        else:
+            print(table(head, rows, right=(2, 3, 4, 5)))
+        return ExitCode.PASS
+    try:
+        row = dtypes.find(arguments.dtype)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    rounded = [float(rounding.round_to(row, value)) for value in arguments.values]
+    if arguments.json:
+        print_json({"dtype": row.name, "values": [list(pair) for pair in zip(arguments.values, rounded, strict=True)]})
+    else:
+        print(table(("value", row.name), [(repr(v), repr(r)) for v, r in zip(arguments.values, rounded, strict=True)]))
+    return ExitCode.PASS

@@ -1,0 +1,57 @@
+"""`convgrad golden`: inputs and expected outputs of cases as files, in the test kits' naming, with checksums.
+
+    DIR/manifest.json                       what was written, from which lines and seeds
+    DIR/SHA256SUMS                          for `sha256sum -c`
+    DIR/000000_name/input_0_bfloat16.bin    gradOutput, then input, then weight
+    DIR/000000_name/golden_0_bfloat16.bin   the wanted gradients, in order
+
+Expected outputs are float64 sums of the operands rounded as planned, with the planned result casts, in the dtype each
+gradient is stored in; `--wide` writes the float64 sums themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from convgrad.lab.cases import files
+from convgrad.lab.cases.case import conformance_name, product_key
+from convgrad.lab.golden import tensor_files
+from convgrad.lab.golden.writing import MANIFEST, SUMS, write_all
+from convgrad.text.terminal import ExitCode, UsageError, print_json
+
+
+def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "golden", help="write inputs and expected outputs", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("cases", metavar="CASES", help="a file of cases, `-`, or one problem line")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--format", choices=tensor_files.EXTENSIONS, default="npy", help="default: %(default)s")
+    parser.add_argument("--wide", action="store_true", help="expected outputs in float64, before any result rounding")
+    parser.add_argument("--product", help="on this product")
+    parser.add_argument("--conformance", help="document or runtime")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.set_defaults(run=_command)
+
+
+def _command(arguments: argparse.Namespace) -> int:
+    product = None if arguments.product is None else product_key(arguments.product)
+    conformance = None if arguments.conformance is None else conformance_name(arguments.conformance)
+    if not 0 <= arguments.seed < 2**63:
+        raise UsageError("--seed must be between 0 and 2**63 - 1")
+    cases = [case.moved(product, conformance) for case in files.read(arguments.cases)]
+    written, refused, count = 0, [], 0
+    for entry in write_all(arguments.output, cases, arguments.seed, arguments.format, arguments.wide):
+        written += len(entry["files"])
+        count += 1
+        if entry["status"]:
+            refused.append(entry)
+    if arguments.json:
+        print_json({"directory": str(arguments.output), "cases": count, "files": written, "refused": refused})
+    else:
+        for entry in refused:
+            print(f"refused: {entry['name']}: {entry['message']}\n  reproduce: convgrad check '{entry['line']}'")
+        print(f"{count} cases, {written} files in {arguments.output}; {MANIFEST} and {SUMS} beside them")
+    return ExitCode.REFUSED if refused else ExitCode.PASS

@@ -1,0 +1,282 @@
+"""`convgrad run`: a file of cases in; verdicts, precision and time out, as a table, as files, as one page."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import hashlib
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from convgrad import engines
+from convgrad.core import standards
+from convgrad.lab.cases import files
+from convgrad.lab.cases.case import Case, conformance_name, parse_fill, product_key
+from convgrad.lab.run import journal, tables
+from convgrad.lab.run.case_run import ERROR, FAIL, OUTCOMES, PASS, REFUSED, Record, Settings
+from convgrad.lab.run.journal import Journal
+from convgrad.lab.run.progress import Progress
+from convgrad.lab.run.workers import jobs_for, run_all
+from convgrad.text.terminal import ExitCode, UsageError, jsonable
+
+MOST_LINES = 60
+"""Cases shown on the terminal; of more, only those that did not pass."""
+
+
+def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "run", help="run a file of cases", description="Runs every case: the contract's verdict, the gradients under "
+        "the product's numerics, the precision verdict under named standards, the time.",
+        epilog="Exit codes: 0 pass, 1 precision fail, 2 usage, 3 refused by the contract, 4 a case could not be run.",
+    )
+    add = parser.add_argument
+    add("cases", metavar="CASES",
+        help="a file of cases (JSON, problem lines, test kit JSON or CSV), `-`, or one problem line")
+    add("--product", help="run every case on this product")
+    add("--conformance", help="document or runtime")
+    add("--standard", default=",".join(standards.DEFAULT), help="names with commas (default: %(default)s)")
+    add("--seed", type=_seed, default=0, help="cases without a seed of their own draw theirs from it")
+    add("--values", help="fill the tensors of every case like this, e.g. uniform:-5:5")
+    add("-j", "--jobs", type=_count, default=0, help="processes (default: one per core for many cases)")
+    add("--workers", type=_count, default=0, help="run on a local Dask cluster of this many processes (extra `dask`)")
+    add("--scheduler", metavar="ADDRESS", help="run on the Dask cluster at this address, e.g. tcp://host:8786")
+    add("--filter", action="append", default=[], metavar="TEXT",
+        help="only cases whose name or line holds TEXT (which may have *)")
+    add("--rerun", metavar="RESULTS", help="only the cases that did not pass in an earlier journal")
+    add("--save", type=Path, metavar="DIR", help="keep the journal and the gradients here")
+    add("--no-tensors", action="store_true", help="with --save: keep the journal only")
+    add("--resume", action="store_true", help="with --save: go on where an earlier run stopped")
+    add("--html", type=Path, metavar="FILE", help="write the report page")
+    add("--csv", type=Path, metavar="FILE", help="write a CSV table")
+    add("--xlsx", type=Path, metavar="FILE", help="write a workbook")
+    add("--pytorch", action="store_true", help="also time PyTorch on every case")
+    add("--no-anatomy", action="store_true", help="leave out where errors come from")
+    add("--no-recheck", action="store_true", help="take a failed double benchmark as it is")
+    add("-q", "--quiet", action="store_true", help="no progress")
+    parser.set_defaults(run=command)
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if not 0 <= value < 2**63:
+        raise argparse.ArgumentTypeError("must be between 0 and 2**63 - 1")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 1024:
+        raise argparse.ArgumentTypeError("must be between 0 and 1024")
+    return value
+
+
+def command(arguments: argparse.Namespace) -> int:
+    settings = _settings(arguments)
+    for path in (arguments.html, arguments.csv, arguments.xlsx):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise UsageError(f"{path.parent} is no directory")
+    if sum([bool(arguments.jobs), bool(arguments.workers), arguments.scheduler is not None]) > 1:
+        raise UsageError("--jobs, --workers and --scheduler are three ways to run: choose one")
+    cases = _chosen(arguments)
+    if arguments.save is None:
+        if arguments.resume:
+            raise UsageError("--resume needs --save DIR, the directory of the run to go on with")
+        with tempfile.TemporaryDirectory(prefix="convgrad-run-") as directory:
+            return _run(arguments, settings, cases, Path(directory), None)
+    arguments.save.mkdir(parents=True, exist_ok=True)
+    return _run(arguments, settings, cases, arguments.save, None if arguments.no_tensors else arguments.save)
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    try:
+        chosen = standards.find_all(arguments.standard)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return Settings(
+        tuple(s.name for s in chosen), arguments.seed, not arguments.no_anatomy, not arguments.no_recheck,
+        arguments.pytorch, most_bytes=_memory() // 2,
+    )
+
+
+def _memory() -> int:
+    """Bytes of memory that are free now; 4 GiB where the system does not tell."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):
+        return 2**32
+
+
+Numbered = tuple[int, Case]
+
+
+def _chosen(arguments: argparse.Namespace) -> list[Numbered]:
+    """The cases to run, each with its place in the file."""
+    product = None if arguments.product is None else product_key(arguments.product)
+    conformance = None if arguments.conformance is None else conformance_name(arguments.conformance)
+    read = files.read(arguments.cases)
+    one_line = len(read) == 1 and read[0].name == arguments.cases
+    try:
+        fill = None if arguments.values is None else parse_fill(arguments.values)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    wanted = None if arguments.rerun is None else {
+        (r["index"], r["name"]) for r in journal.read(arguments.rerun)[1] if r["outcome"] != PASS
+    }
+    chosen = []
+    for index, case in enumerate(read):
+        if not case.enabled or (wanted is not None and (index, case.name) not in wanted):
+            continue
+        if arguments.filter and not any(_fits(text, case) for text in arguments.filter):
+            continue
+        case = case.moved(product, conformance)
+        if fill is not None:
+            case = replace(case, fill=fill)
+        if one_line:  # a reproducer: the seed is the case's own
+            case = replace(case, seed=arguments.seed)
+        case = replace(case, kit={})  # no run needs it
+        chosen.append((index, case))
+    return chosen
+
+
+def _fits(text: str, case: Case) -> bool:
+    whole = f"{case.name} {case.request}"
+    return fnmatch.fnmatchcase(whole, f"*{text}*") if "*" in text else text in whole
+
+
+def _run(
+    arguments: argparse.Namespace, settings: Settings, cases: list[Numbered], directory: Path, save: Path | None
+) -> int:
+    head = {"digest": _digest(arguments, cases), "cases": len(cases), "settings": _settings_said(settings)}
+    with Journal(directory / journal.NAME, head, resume=arguments.resume) as log:
+        left = [(index, case) for index, case in cases if index not in log.done]
+        quiet = arguments.quiet or (len(left) < 2 and not arguments.resume)
+        with Progress(len(cases), len(cases) - len(left), quiet) as progress:
+            for record in _records(arguments, settings, left, save / "tensors" if save else None):
+                log.append(record)
+                progress.count(record["outcome"])
+        path = log.path
+    outcomes = _count_outcomes(path)
+    _write_files(arguments, path)
+    if arguments.json:
+        _print_json(path, outcomes)
+    else:
+        _print_table(path, outcomes, settings)
+    return exit_code(outcomes)
+
+
+def _records(
+    arguments: argparse.Namespace, settings: Settings, cases: list[Numbered], save: Path | None
+) -> Iterator[Record]:
+    """Records as they are finished: here, on several processes, or on a cluster."""
+    if not arguments.workers and arguments.scheduler is None:
+        yield from run_all(cases, settings, jobs_for(arguments.jobs, len(cases)), save)
+        return
+    try:
+        from convgrad.lab.run.cluster import Cluster
+    except ImportError as error:
+        raise UsageError(f"--workers and --scheduler need the extra `dask`: {error}") from error
+    with Cluster(arguments.scheduler, arguments.workers) as cluster:
+        yield from cluster.run(cases, settings, save)
+        if lost := cluster.losses():
+            print(f"convgrad: {lost}", file=sys.stderr)
+
+
+def _digest(arguments: argparse.Namespace, cases: list[Numbered]) -> str:
+    """Changes with the file of cases and with whatever selects or changes cases."""
+    text = b"" if arguments.cases == "-" or not Path(arguments.cases).is_file() else Path(arguments.cases).read_bytes()
+    options = (
+        arguments.product, arguments.conformance, arguments.values, sorted(arguments.filter),
+        [index for index, _ in cases],
+    )
+    return hashlib.sha256(text + repr(options).encode()).hexdigest()[:32]
+
+
+def _settings_said(settings: Settings) -> dict[str, Any]:
+    return {
+        "standards": list(settings.standards), "seed": settings.seed, "anatomy": settings.anatomy,
+        "recheck": settings.recheck, "pytorch": settings.pytorch, "engine": engines.info().engine,
+    }
+
+
+def _count_outcomes(path: Path) -> Counter[str]:
+    return Counter(record["outcome"] for record in journal.read(path)[1])
+
+
+def exit_code(outcomes: Counter[str]) -> int:
+    """The gravest outcome decides: a case that could not be run, a failed precision, a refusal."""
+    if outcomes[ERROR]:
+        return ExitCode.INTERNAL
+    if outcomes[FAIL]:
+        return ExitCode.PRECISION_FAIL
+    return ExitCode.REFUSED if outcomes[REFUSED] else ExitCode.PASS
+
+
+def in_order(path: Path) -> Iterator[Record]:
+    """The records by their place in the file of cases; only their places are held in memory."""
+    offsets: list[tuple[int, int]] = []
+    with path.open("rb") as lines:
+        lines.readline()
+        while True:
+            offset = lines.tell()
+            line = lines.readline()
+            if not line.endswith(b"\n"):
+                break
+            offsets.append((int(json.loads(line)["index"]), offset))
+        for _, offset in sorted(offsets):
+            lines.seek(offset)
+            yield json.loads(lines.readline())
+
+
+def _write_files(arguments: argparse.Namespace, path: Path) -> None:
+    if arguments.csv is not None:
+        tables.write_csv(arguments.csv, in_order(path))
+    if arguments.xlsx is not None:
+        tables.write_xlsx(arguments.xlsx, in_order(path))
+    if arguments.html is not None:
+        from convgrad.lab.report.page import write_page
+
+        write_page(arguments.html, Path(arguments.cases).name or "cases", *_head_and_records(path))
+        print(f"report: {arguments.html}", file=sys.stderr)
+
+
+def _head_and_records(path: Path) -> tuple[Record, Iterator[Record]]:
+    return journal.read(path)[0], in_order(path)
+
+
+def _print_json(path: Path, outcomes: Counter[str]) -> None:
+    """One document, written case by case."""
+    head = {"summary": {o: outcomes[o] for o in OUTCOMES}, "exit_code": int(exit_code(outcomes)),
+            "settings": journal.read(path)[0]["settings"]}
+    sys.stdout.write(json.dumps(jsonable(head), indent=2, ensure_ascii=False)[:-2] + ',\n  "cases": [')
+    for i, record in enumerate(in_order(path)):
+        sys.stdout.write((",\n" if i else "\n") + json.dumps(jsonable(record), ensure_ascii=False, allow_nan=False))
+    sys.stdout.write("\n  ]\n}\n")
+
+
+def _print_table(path: Path, outcomes: Counter[str], settings: Settings) -> None:
+    total = sum(outcomes.values())
+    shown: list[Record] = []
+    hidden = 0
+    for record in in_order(path):
+        if total <= MOST_LINES or record["outcome"] != PASS:
+            if len(shown) < MOST_LINES:
+                shown.append(record)
+            else:
+                hidden += 1
+    if shown:
+        print(tables.summary_table(shown))
+    if hidden:
+        print(f"... and {hidden} more that did not pass")
+    for record in shown:
+        if record["outcome"] != PASS:
+            print(f"reproduce: {record['reproduce']}")
+    counts = ", ".join(f"{outcomes[o]} {o}" for o in OUTCOMES if outcomes[o]) or "no cases"
+    names = ", ".join(f"{s.name} ({s.date})" for s in settings.rows)
+    print(f"{total} cases: {counts}   standards: {names}   engine: {engines.info().engine}")

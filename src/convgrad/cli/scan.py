@@ -1,0 +1,111 @@
+"""`convgrad scan`: what each product says to a model's convolutions."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from convgrad.core import products
+from convgrad.core.request import CONFORMANCES, MATH_NAMES
+from convgrad.text.terminal import ExitCode, UsageError, print_json
+from convgrad.torch.scanning import PRODUCTS, Answer, scan
+
+_HELP = """\
+Lists every convolution of a model and what each product says to its backward call: accepted, computed in fewer bits,
+or refused, with the rule and a way out. The model runs on the meta device: nothing is computed or allocated.
+
+  convgrad scan networks:resnet50 --input 1,3,224,224
+  convgrad scan networks:Video --input 2,3,16,112,112 --product A2,910 --dtype bfloat16
+  convgrad scan model.onnx --input 1,3,224,224 --page scan.html
+
+MODEL is `module:name` (a module of torch.nn, a class or a function that makes one; the current directory is searched
+first), or an ONNX file. Exit code 3 when a product refuses a call.
+"""
+
+
+def add_command(subparsers: Any) -> None:
+    """Adds the verb `scan`."""
+    parser = subparsers.add_parser(
+        "scan", help="find a PyTorch model's convolutions and what each product says", description=_HELP
+    )
+    parser.add_argument("model", metavar="MODEL", help="module:name, or an ONNX file")
+    parser.add_argument("--input", "-i", action="append", default=[], metavar="N,C,H,W", type=_shape,
+                        help="shape of an input; once per positional input")  # fmt: skip
+    parser.add_argument("--product", "-p", action="append", metavar="NAME",
+                        help=f"products to ask, separated by commas (default {','.join(PRODUCTS)}; known: "
+                        f"{', '.join(products.KEYS)})")  # fmt: skip
+    parser.add_argument("--math", choices=MATH_NAMES, help="cubeMathType (default: what allow_hf32 stands for)")
+    parser.add_argument("--no-hf32", action="store_true", help="the device's allow_hf32 switch turned off")
+    parser.add_argument("--dtype", help="as if the model were converted first: bfloat16, float16 ...")
+    parser.add_argument("--conformance", choices=CONFORMANCES, default="document")
+    parser.add_argument("--output", "-o", type=Path, metavar="FILE", help="write the JSON to a file too")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write an HTML page too")
+    parser.set_defaults(run=_run)
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    try:
+        shape = tuple(int(n) for n in text.replace("x", ",").split(","))
+    except ValueError:
+        shape = ()
+    if not shape or min(shape) < 1:
+        raise argparse.ArgumentTypeError(f"a shape is positive numbers such as 1,3,224,224, got {text!r}")
+    return shape
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    names = [n for text in arguments.product or [] for n in text.split(",") if n] or list(PRODUCTS)
+    is_file = arguments.model.endswith(".onnx")
+    model = arguments.model if is_file else _model(arguments.model)
+    inputs = None if is_file and not arguments.input else arguments.input[0] if is_file else tuple(arguments.input)
+    if not is_file and not inputs:
+        raise UsageError("give the shape of the model's input: --input 1,3,224,224")
+    found = scan(
+        model, inputs, names, math=arguments.math, allow_hf32=not arguments.no_hf32, dtype=arguments.dtype,
+        conformance=arguments.conformance,
+    )
+    if arguments.output is not None:
+        found.write_json(arguments.output)
+    if arguments.page is not None:
+        found.write_page(arguments.page)
+    if arguments.json:
+        print_json(found.as_dict())
+    else:
+        print(found)
+    return ExitCode.REFUSED if found.count(Answer.REFUSED) else ExitCode.PASS
+
+
+def _model(text: str) -> nn.Module:
+    """The module `module:name` stands for, made on the meta device."""
+    module_name, _, path = text.partition(":")
+    if not module_name or not path:
+        raise UsageError(f"a model is written module:name, got {text!r}")
+    sys.path.insert(0, "")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ImportError as error:
+        raise UsageError(f"cannot import {module_name}: {error}") from error
+    finally:
+        sys.path.remove("")
+    for name in path.split("."):
+        if not hasattr(found, name):
+            raise UsageError(f"{module_name} has no {path}")
+        found = getattr(found, name)
+    if isinstance(found, nn.Module):
+        return found
+    if not callable(found):
+        raise UsageError(f"{text} is neither a torch.nn.Module nor something that makes one")
+    try:
+        with torch.device("meta"):
+            made = found()
+    except Exception as error:
+        raise UsageError(f"{text} cannot be made without arguments on the meta device: {error}") from error
+    if not isinstance(made, nn.Module):
+        raise UsageError(f"{text} made a {type(made).__name__}, not a torch.nn.Module")
+    return made

@@ -1,0 +1,1 @@
+"""What is asked: the law, the numbers, the three values. No engine, no rule, no files."""

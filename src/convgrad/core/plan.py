@@ -1,0 +1,121 @@
+"""`Plan`: what will be computed, in which precision and order. Made from a proved problem alone; printable.
+
+Numerics of every plan, in this order:
+
+    operand cast      each operand is rounded once to the compute dtype
+    accumulation      products and sums in float32 (float64 for float64), in an order fixed by the problem
+    result cast       grad_input: rounded once to the compute dtype, then stored in its own dtype
+                      grad_weight: stored once in its own dtype, straight from the accumulator
+                      grad_bias: the sum of the original grad_output, rounded to grad_output's dtype, then stored
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from convgrad.core import dtypes, precision
+from convgrad.core.geometry import Contraction
+from convgrad.core.problem import ConvProblem
+from convgrad.core.request import Operator
+
+
+class Accumulator(Enum):
+    """Where sums are kept."""
+
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+
+
+class Result(Enum):
+    """The tensors a plan can write."""
+
+    GRAD_INPUT = "grad_input"
+    GRAD_WEIGHT = "grad_weight"
+    GRAD_BIAS = "grad_bias"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One result: the contraction that gives it (none for a bias: a plain sum) and its casts."""
+
+    result: Result
+    contraction: Contraction | None
+    rounded_to: str
+    """The sum is rounded to this dtype first ..."""
+    stored_as: str
+    """... and then stored in this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Casts, contractions and workspace of one problem."""
+
+    problem: ConvProblem
+    operand: str
+    """Compute dtype: every operand is rounded to it once."""
+    accumulate: Accumulator
+    steps: tuple[Step, ...]
+    advice: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    """The engine's path of each step, in order."""
+    workspace_bytes: int = 0
+
+    @property
+    def contractions(self) -> tuple[Contraction, ...]:
+        return tuple(s.contraction for s in self.steps if s.contraction is not None)
+
+    def __str__(self) -> str:
+        g = self.problem.geometry
+        operand = dtypes.find(self.operand)
+        lines = [
+            self.problem.line,
+            f"  fine {'x'.join(map(str, g.fine_shape))}   coarse {'x'.join(map(str, g.coarse_shape))}"
+            f"   weight {'x'.join(map(str, g.weight_shape))}   groups {g.groups}",
+            f"  {g.multiply_adds:,} multiply-adds per contraction",
+            f"  operands      rounded once to {operand.name}, ties {operand.ties.value}",
+            f"  accumulation  {self.accumulate.value}",
+        ]
+        paths = self.paths or ("",) * len(self.steps)
+        for step, path in zip(self.steps, paths, strict=True):
+            how = f"dT/d{step.contraction.value}" if step.contraction else "sum of the original grad_output"
+            casts = f"{step.rounded_to} -> {step.stored_as}" if step.rounded_to != step.stored_as else step.stored_as
+            lines.append(f"  {step.result.value:13} {how:12} stored as {casts}" + (f"   path: {path}" if path else ""))
+        lines.append(f"  workspace     {self.workspace_bytes:,} bytes")
+        lines += [f"  note: {text}" for text in self.advice]
+        return "\n".join(lines)
+
+
+def make_plan(problem: ConvProblem, advice: tuple[str, ...] = (), compute: str | None = None) -> Plan:
+    """The plan of a problem; engines add their paths and workspace to it. `compute` overrules the precision rows."""
+    r = problem.request
+    go, x, w = r.grad_output, r.input, r.weight
+    assert go is not None and x is not None and w is not None
+    inputs = (x.dtype, w.dtype) if r.forward else (go.dtype, x.dtype, w.dtype)
+    compute = compute or precision.compute_dtype(r.product, precision.promote(*inputs), r.math, r.conformance)
+    accumulate = Accumulator.FLOAT64 if compute == "float64" else Accumulator.FLOAT32
+    accumulator = accumulate.value
+    # HF32 only shortens operands: its results are float32.
+    result = "float32" if compute in ("hf32", "hf32_10") else compute
+    if r.forward:
+        steps = (Step(Result.OUTPUT, problem.forward_contraction, result, go.dtype),)
+        return Plan(problem, compute, accumulate, steps, advice)
+    want_input, want_weight, want_bias = problem.wants
+    bias_dtype = r.grad_bias.dtype if r.grad_bias else go.dtype
+    steps = (
+        *([Step(Result.GRAD_INPUT, problem.input_contraction, result, r.grad_input.dtype)]
+          if want_input and r.grad_input else ()),
+        *([Step(Result.GRAD_WEIGHT, Contraction.TO_WEIGHT, accumulator, r.grad_weight.dtype)]
+          if want_weight and r.grad_weight else ()),
+        *([Step(Result.GRAD_BIAS, None, go.dtype, bias_dtype)] if want_bias and r.grad_bias else ()),
+    )
+    return Plan(problem, compute, accumulate, steps, advice)
+
+
+def bias_is_zero(problem: ConvProblem) -> bool:
+    """Whether grad_bias is zero because an operand is empty, even where grad_output has elements.
+
+    The convolution operator leaves by its empty path then (as PyTorch does); TBC always sums.
+    """
+    return problem.empty and problem.request.operator is Operator.CONV

@@ -1,0 +1,104 @@
+"""Rows: every product the documents name, its family and the spellings users know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """One product (or `cpu`, this project's own: no vendor limits at all)."""
+
+    key: str
+    title: str
+    """What the documents call it."""
+    spellings: tuple[str, ...]
+    """Other names people use: SoC names, marketing names, architecture ids. Compared without case, blanks, `-`, `_`."""
+    prefixes: tuple[str, ...] = ()
+    """SoC names that continue with a variant number, e.g. `ascend910b` + `3`."""
+    soc_name: str = ""
+    """What `aclrtGetSocName` answers for it."""
+    hf32_fraction_bits: int = 11
+    convolution_backward: bool = True
+    conv_tbc_backward: bool = True
+
+
+PRODUCTS: tuple[Product, ...] = (
+    Product("cpu", "any CPU, without vendor limits", ("host", "none"), soc_name="CPU"),
+    Product(
+        "950", "Ascend 950PR / 950DT (910_95)",
+        ("950", "A950", "910_95", "arch35", "3510", "Ascend 950", "ascend950pr", "ascend950dt", "dav-3510",
+         "昇腾910_95 AI处理器"),
+        ("ascend950", "950", "ascend910_95", "910_95"), "Ascend950PR_9599", 10,
+    ),
+    Product(
+        "A3", "Atlas A3 training / inference series",
+        ("A3", "Atlas A3", "910_93", "910C", "Atlas 800T A3", "Atlas 800I A3", "Atlas 900 A3",
+         "Atlas A3 training series", "Atlas A3 inference series", "Atlas A3 训练系列产品", "Atlas A3 推理系列产品",
+         "昇腾910_93 AI处理器"),
+        ("ascend910_93", "910_93", "ascend910c"),
+        "Ascend910_9391",
+    ),
+    Product(
+        "A2", "Atlas A2 training series / Atlas 800I A2 / A200I A2 Box",
+        ("A2", "Atlas A2", "910B", "Atlas 800T A2", "Atlas 800I A2", "Atlas 900 A2", "A200I A2 Box", "2201", "dav-2201",
+         "Atlas A2 training series", "Atlas A2 训练系列产品", "Atlas 800I A2 推理产品", "昇腾910B AI处理器"),
+        ("ascend910b", "910b"), "Ascend910B3",
+    ),
+    Product(
+        "910", "Atlas training series",
+        ("910", "910A", "Atlas 800", "Atlas 900", "Atlas training", "ascend910", "ascend910a", "ascend910pro", "1001",
+         "Atlas training series", "Atlas 训练系列产品", "昇腾910 AI处理器"),
+        ("ascend910pro", "ascend910prem"), "Ascend910A",
+    ),
+    Product(
+        "310P", "Atlas inference series",
+        ("310P", "Atlas 300I Pro", "Atlas 300V Pro", "Atlas 300I Duo", "Atlas inference", "2002",
+         "Atlas inference series", "Atlas 推理系列产品", "昇腾310P AI处理器"),
+        ("ascend310p", "310p"), "Ascend310P3", conv_tbc_backward=False,
+    ),
+    Product(
+        "310B", "Atlas 200I/500 A2 inference",
+        ("310B", "Atlas 200I A2", "Atlas 500 A2", "Atlas 200I/500 A2", "3002", "Atlas 200I/500 A2 推理产品"),
+        ("ascend310b", "310b"), "Ascend310B1", convolution_backward=False, conv_tbc_backward=False,
+    ),
+    Product(
+        "310", "Atlas 200/300/500 inference",
+        ("310", "Atlas 200", "Atlas 300", "Atlas 500", "Atlas 200/300/500", "ascend310",
+         "Atlas 200/300/500 推理产品"), (),
+        "Ascend310", convolution_backward=False, conv_tbc_backward=False,
+    ),
+)
+
+KEYS: tuple[str, ...] = tuple(p.key for p in PRODUCTS)
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.lower() if c not in " -_/")
+
+
+NAMES: dict[str, Product] = {_plain(name): p for p in PRODUCTS for name in (p.key, p.soc_name, *p.spellings)}
+# Longest first, so that `ascend910_93…` is not taken for a shorter family name.
+PREFIXES = sorted(((_plain(x), p) for p in PRODUCTS for x in p.prefixes), key=lambda pair: -len(pair[0]))
+
+
+def find(name: str | Product) -> Product:
+    """The product a name stands for: a key, a SoC name such as `Ascend910B3`, or a marketing name."""
+    if isinstance(name, Product):
+        return name
+    try:
+        plain = _plain(str(name))
+    except MemoryError:
+        raise
+    except Exception:  # an object that does not tell its name
+        raise ValueError(f"unknown product of type {type(name).__name__}: use one of {', '.join(KEYS)}") from None
+    if plain in NAMES:
+        return NAMES[plain]
+    for prefix, product in PREFIXES:
+        if plain.startswith(prefix):
+            return product
+    raise ValueError(f"unknown product {name!r}: use one of {', '.join(KEYS)}, or a name such as Ascend910B3")
+
+OLDER = ("910", "310P")
+CONV_VENDOR = ("950", "A3", "A2", "910", "310P")
+TBC_VENDOR = ("950", "A3", "A2", "910")

@@ -1,0 +1,197 @@
+"""Rows: the named precision standards people judge kernels by, each with its date, thresholds and pass rule.
+
+The words of every row, used by all of them (a = result under test, g = float64 reference from rounded operands):
+
+    rel = |a - g| / (|g| + 1e-7)     MERE = mean rel     MARE = max rel     RMSE = root mean square of a - g
+
+Which column counts is the *precision* of a result: the dtype its operands were rounded to where that is narrower
+than the dtype it is stored in (HF32, float16 math on float32 tensors), else its own dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from convgrad.core.dtypes import find as find_dtype
+
+REL_FLOOR = 1e-7
+"""Added to |g| in every relative error."""
+
+
+class PassRule(Enum):
+    """The form of a pass rule; its numbers are the row's thresholds. Each is judged by one function."""
+
+    MEAN_AND_MAX = "MERE < T and MARE < 10 T"
+    MIXED = "at least 99 % of elements within atol + rtol*|g|; every error <= cap or <= 32 ULP"
+    CLOSE = "share of elements beyond atol + rtol*|g| <= allowed"
+    REQUANT = "at least 99.9 % of elements within 1 ULP of the 8-bit code"
+    RATIOS = "MARE, MERE and RMSE, each divided by the partner's, <= its limit"
+    SMALL_VALUES = "elements with |g| < threshold and |a-g| > error: at most 2 times the partner's count"
+    SHARE = "share of elements with rel <= limit exceeds the least share"
+    EVERY = "every element within atol + rtol*|g|"
+    EXACT = "bit for bit the reference, rounded as planned"
+
+
+MIXED_SHARE, MIXED_ULPS = 0.99, 32.0
+REQUANT_SHARE = 0.999
+SMALL_VALUE_RATIO = 2.0
+MARE_FACTOR = 10.0
+
+RECHECK_SEEDS, RECHECK_RESAMPLES, RECHECK_INTERVAL = 200, 2000, 0.95
+"""A failed ratio is drawn again: it fails if the interval of the median ratio lies above 1 altogether."""
+
+ANY_DTYPE = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Standard:
+    """One named standard."""
+
+    name: str
+    date: str
+    rule: PassRule
+    columns: tuple[str, ...]
+    """What the thresholds of a dtype are called."""
+    thresholds: tuple[tuple[str, tuple[float, ...]], ...]
+    """Numbers by dtype; the dtype `any` stands for every one."""
+    deferred: tuple[tuple[str, str], ...] = ()
+    """Dtypes that another standard judges in this one's place."""
+    note: str = ""
+
+    @property
+    def needs_partner(self) -> bool:
+        """Whether an honest run in the same precision is compared with."""
+        return self.rule in (PassRule.RATIOS, PassRule.SMALL_VALUES)
+
+    def limits(self, precision: str) -> tuple[float, ...] | None:
+        """The thresholds for a precision; `None` where the standard says nothing about it."""
+        name = "hf32" if precision == "hf32_10" else precision
+        rows = dict(self.thresholds)
+        return rows.get(name, rows.get(ANY_DTYPE))
+
+    def says(self, precision: str) -> str:
+        """The pass rule with this precision's numbers."""
+        limits = self.limits(precision)
+        if limits is None:
+            return f"{self.name} says nothing about {precision}"
+        numbers = ", ".join(f"{c} = {power_of_two(v)}" for c, v in zip(self.columns, limits, strict=True))
+        return f"{self.rule.value}" + (f"; {numbers}" if numbers else "")
+
+
+def power_of_two(value: float) -> str:
+    """`2^-10` for a power of two below 1, else the number."""
+    mantissa, exponent = float(value).hex().split("p")
+    return f"2^{int(exponent)}" if mantissa == "0x1.0000000000000" and value < 1 else f"{value:g}"
+
+
+_SIX = ("float16", "bfloat16", "float32", "hf32", "float8_e4m3fn", "float8_e5m2")
+_THREE = _SIX[:3]
+
+
+def _by_dtype(names: Iterable[str], *rows: tuple[float, ...]) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    return tuple(zip(names, rows, strict=True))
+
+
+# fmt: off
+ALL: tuple[Standard, ...] = (
+    Standard("mixed", "2026-08", PassRule.MIXED, ("rtol", "atol", "cap"), _by_dtype(
+        _SIX, (2**-9, 2**-9, 1e-1), (2**-6, 2**-6, 1.0), (2**-10, 2**-16, 1e-2), (2**-9, 2**-10, 1e-1),
+        (2**-2, 2**-4, 1.0), (2**-1, 2**-3, 1e-1)), deferred=(("hifloat8", "requant"),)),
+    Standard("mixed-2026-07", "2026-07", PassRule.MIXED, ("rtol", "atol", "cap"), _by_dtype(
+        _SIX, (2**-10, 2**-10, 1e-1), (2**-7, 2**-7, 1e-1), (2**-13, 2**-13, 1e-2), (2**-10, 2**-10, 1e-1),
+        (2**-3, 2**-3, 1.0), (2**-2, 2**-2, 1.0))),
+    Standard("mere-mare", "2026", PassRule.MEAN_AND_MAX, ("T",), _by_dtype(
+        _SIX, (2**-10,), (2**-7,), (2**-13,), (2**-11,), (2**-3,), (2**-2,)), note="experimental"),
+    Standard("close", "2026", PassRule.CLOSE, ("rtol", "allowed", "atol"), _by_dtype(
+        _THREE, (1e-3, 1e-3, 1e-8), (1e-3, 1e-3, 1e-8), (1e-4, 1e-4, 1e-8))),
+    Standard("requant", "2026", PassRule.REQUANT, (), _by_dtype(
+        ("float8_e4m3fn", "float8_e5m2", "hifloat8"), (), (), ())),
+    Standard("double-benchmark:L0", "2026", PassRule.RATIOS, ("MARE", "MERE", "RMSE"), ((ANY_DTYPE, (10, 2, 2)),)),
+    Standard("double-benchmark:L1", "2026", PassRule.RATIOS, ("MARE", "MERE", "RMSE"), ((ANY_DTYPE, (5, 1.5, 1.5)),)),
+    Standard("double-benchmark:L2", "2026", PassRule.RATIOS, ("MARE", "MERE", "RMSE"), ((ANY_DTYPE, (2, 1.2, 1.2)),)),
+    Standard("small-values", "2026", PassRule.SMALL_VALUES, ("threshold", "error"), _by_dtype(
+        _SIX, (2**-11, 2**-16), (2**-8, 2**-16), (2**-14, 2**-30), (2**-12, 2**-28), (2**-4, 2**-6),
+        (2**-3, 2**-5)), note="part of the double benchmark"),
+    Standard("dual-1000", "2026", PassRule.SHARE, ("limit", "least share"), _by_dtype(
+        _THREE, (1e-3, 0.999), (1e-3, 0.999), (1e-3, 0.999))),
+    Standard("torch", "2026", PassRule.EVERY, ("rtol", "atol"), _by_dtype(
+        (*_THREE, "float64"), (1e-3, 1e-5), (1.6e-2, 1e-5), (1.3e-6, 1e-5), (1e-7, 1e-7)),
+        note="the defaults of torch.testing.assert_close"),
+    Standard("exact", "2026", PassRule.EXACT, (), ((ANY_DTYPE, ()),)),
+)
+# fmt: on
+
+DEFAULT = ("mixed",)
+_BY_NAME = {s.name: s for s in ALL}
+_ALIASES = {"double-benchmark": "double-benchmark:L1"}
+
+
+def find(name: str | Standard) -> Standard:
+    """The standard of a name such as `mixed` or `double-benchmark:L1`."""
+    if isinstance(name, Standard):
+        return name
+    key = name.strip()
+    key = _ALIASES.get(key, key)
+    for known, row in _BY_NAME.items():
+        if known.lower() == key.lower():
+            return row
+    raise ValueError(f"unknown standard {name!r}; known: {', '.join(_BY_NAME)}")
+
+
+def find_all(names: str | Iterable[str | Standard]) -> tuple[Standard, ...]:
+    """The standards of a comma-separated list, each once, in the order given."""
+    words = [w for w in names.split(",") if w.strip()] if isinstance(names, str) else list(names)
+    found = tuple(dict.fromkeys(find(w) for w in words))
+    if not found:
+        raise ValueError(f"name at least one standard of {', '.join(_BY_NAME)}")
+    return found
+
+
+def precision_of(operand: str, stored: str) -> str:
+    """The column that counts for a result stored in `stored` whose operands were rounded to `operand`."""
+    narrower = find_dtype(operand).significant_bits < find_dtype(stored).significant_bits
+    return operand if narrower else stored
+
+
+def page(notice: str) -> str:
+    """docs/standards.md: the rows as tables for readers."""
+    lines = [
+        f"<!-- {notice} -->", "# Precision standards", "",
+        "Every verdict names the standard it used. a is the result under test, g the float64 reference, computed",
+        "from operands already rounded as the plan says.", "",
+        f"rel = |a − g| / (|g| + {REL_FLOOR:g}) · MERE = mean rel · MARE = max rel ·",
+        "RMSE = root mean square of a − g · ULP = |a − g| in units of the dtype's quantum at g.", "",
+        "The column of a result is its *precision*: the dtype its operands were rounded to where that is narrower",
+        "than the dtype it is stored in (HF32, float16 math on float32 tensors), else its own dtype. A standard",
+        "that says nothing about a precision gives no verdict on it. An infinity or NaN where the rounded",
+        "reference has none (or the other way round) fails every standard.", "",
+        "| standard | date | passes when | note |", "|---|---|---|---|",
+    ]
+    for row in ALL:
+        rule = row.rule.value.replace("|", "\\|")
+        lines.append(f"| `{row.name}` | {row.date} | {rule} | {row.note or '–'} |")
+    columns = (*_SIX, "hifloat8", "float64")
+    lines += ["", "| standard | thresholds | " + " | ".join(columns) + " |", "|---" * (len(columns) + 2) + "|"]
+    for row in ALL:
+        cells = [_cell(row, name) for name in columns]
+        lines.append(f"| `{row.name}` | {', '.join(row.columns) or '–'} | " + " | ".join(cells) + " |")
+    lines += [
+        "", "## The partner of a double benchmark", "",
+        "Without a second chip the partner is our own honest run in the same precision: the same rounded",
+        "operands, one product added at a time into a float32 sum, the same result rounding. In",
+        "`convgrad compare` on foreign results it is this library's engine, or the file given with `--partner`.",
+        "Both errors are taken against the same float64 reference.", "",
+        f"A ratio above its limit is drawn again: {RECHECK_SEEDS} seeds, {RECHECK_RESAMPLES} resamples of the",
+        f"median ratio; it fails if the {RECHECK_INTERVAL:.0%} interval lies above 1 altogether.", "",
+    ]
+    return "\n".join(lines)
+
+
+def _cell(row: Standard, precision: str) -> str:
+    other = dict(row.deferred).get(precision)
+    if other:
+        return f"as `{other}`"
+    limits = row.limits(precision)
+    return "–" if limits is None else " / ".join(map(power_of_two, limits)) or "yes"

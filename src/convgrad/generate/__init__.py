@@ -1,0 +1,1 @@
+"""Pages and C tables made from the rows."""

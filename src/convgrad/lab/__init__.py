@@ -1,0 +1,1 @@
+"""Many cases: files of them, golden data, judgements, runs, reports, benchmarks."""

@@ -1,0 +1,244 @@
+"""The second test kit's case file: CSV whose cells are Python literals, read as data only (`ast.literal_eval`).
+
+Tensors are told in order, outputs included: gradOutput, input, weight, gradInput, gradWeight, gradBias for the
+convolution; self, input, weight, bias, gradInput, gradWeight, gradBias for TBC. A null tensor is `None`.
+A row is kept whole in the case's `kit` and written back while it still says what the case says.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from convgrad.core import products
+from convgrad.core.request import Operator, Request, TensorSpec, dtype_name
+from convgrad.lab.cases import values
+from convgrad.lab.cases.case import Case, CaseFileError
+from convgrad.lab.cases.reading import Unreadable, number, read_each, shown, text, truth, whole, wholes
+from convgrad.lab.cases.values import Values
+from convgrad.text.spreadsheet import quoted, unquoted
+
+PRODUCT = "A2"
+_CONV, _TBC = "aclnnConvolutionBackward", "aclnnConvTbcBackward"
+COLUMNS = (
+    "testcase_name", "network_name", "api_name", "tensor_view_shapes", "tensor_formats", "tensor_dtypes",
+    "tensor_storage_shapes", "tensor_view_offsets", "tensor_view_strides", "output_tensor_indexes",
+    "output_inplace_indexes", "attributes", "scalar_dtypes", "input_data_ranges", "precision_tolerances",
+    "absolute_precision", "scalar_data_ranges", "is_enabled", "remark", "soc_series", "priority", "dump_file_prefix",
+    "manual_tensor_binaries", "manual_golden_binaries",
+)
+_REQUIRED = ("testcase_name", "api_name", "tensor_view_shapes", "tensor_formats", "tensor_dtypes", "attributes")
+_LONGEST_CELL = 100_000
+
+
+# ---- reading -----------------------------------------------------------------------------------------------
+
+
+def read(path: str, content: str) -> list[Case]:
+    """Cases of a CSV file with a header row."""
+    rows = _rows(path, content)
+    _, head = next(rows, (0, []))
+    missing = [name for name in _REQUIRED if name not in head]
+    if missing:
+        raise CaseFileError(path, f"row 1: column {missing[0]!r} is missing")
+    if len(set(head)) != len(head):
+        raise CaseFileError(path, "row 1: a column is named twice")
+    records = ((f"row {i}", (head, cells)) for i, cells in rows if any(cells))
+    return read_each(path, records, lambda record: _read_row(*record))
+
+
+def _rows(path: str, content: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(content, newline=""), strict=True)
+    try:
+        for cells in reader:
+            yield reader.line_num, cells
+    except csv.Error as error:
+        raise CaseFileError(path, f"row {reader.line_num}: {error}") from None
+
+
+def _read_row(head: list[str], cells: list[str]) -> Case:
+    if len(cells) != len(head):
+        raise Unreadable("the row", f"has {len(cells)} cells, the header {len(head)}")
+    row = dict(zip(head, (unquoted(cell) for cell in cells), strict=True))
+    request, fill, enabled = _meaning(row)
+    return Case(text(row["testcase_name"], "testcase_name"), request, fill, enabled=enabled, kit={"ttk": row})
+
+
+def literal(cell: str, column: str) -> Any:
+    """The Python literal a cell holds; an empty cell is `None`. Nothing is ever executed."""
+    if not cell.strip():
+        return None
+    if len(cell) > _LONGEST_CELL:
+        raise Unreadable(f"column {column!r}", f"has {len(cell):,} characters; at most {_LONGEST_CELL:,} are read")
+    try:
+        return ast.literal_eval(cell.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        raise Unreadable(f"column {column!r}", f"is no Python literal: {shown(cell)}") from None
+
+
+def _meaning(row: dict[str, str]) -> tuple[Request, tuple[Values, ...], bool]:
+    api = row["api_name"].strip()
+    if api not in (_CONV, _TBC):
+        raise Unreadable("column 'api_name'", f"must be {_CONV} or {_TBC}, not {shown(api)}")
+    tbc = api == _TBC
+    count = 7 if tbc else 6
+    shapes, formats, dtypes = (
+        _tuple(row, c, count) for c in ("tensor_view_shapes", "tensor_formats", "tensor_dtypes")
+    )
+    specs = [_spec(*parts) for parts in zip(shapes, formats, dtypes, strict=True)]
+    attributes = literal(row["attributes"], "attributes")
+    if not isinstance(attributes, dict):
+        raise Unreadable("column 'attributes'", f"must be a dict, not {shown(attributes)}")
+    fill = _fill(row, count)
+    enabled = literal(row.get("is_enabled", ""), "is_enabled")
+    make = _tbc_request if tbc else _conv_request
+    request = replace(make(specs, attributes), product=_product(row.get("soc_series", "")))
+    return request, fill, True if enabled is None else truth(enabled, "column 'is_enabled'")
+
+
+def _tuple(row: dict[str, str], column: str, count: int) -> Sequence[Any]:
+    value = literal(row[column], column)
+    if not isinstance(value, (tuple, list)) or len(value) != count:
+        raise Unreadable(f"column {column!r}", f"must hold {count} entries, one per tensor, not {shown(value)}")
+    return value
+
+
+def _spec(shape: Any, layout: Any, dtype: Any) -> TensorSpec | None:
+    if shape is None:
+        return None
+    return TensorSpec(
+        wholes(shape, "column 'tensor_view_shapes'"), dtype_name(text(dtype, "column 'tensor_dtypes'")),
+        text(layout, "column 'tensor_formats'"),
+    )
+
+
+def _attribute(attributes: dict[Any, Any], name: str) -> tuple[int, ...] | None:
+    value = attributes.get(name)
+    return None if value is None else wholes(value, f"column 'attributes', {name}")
+
+
+def _conv_request(specs: list[TensorSpec | None], a: dict[Any, Any]) -> Request:
+    go, x, w, gx, gw, gb = specs
+    mask = a.get("outputMask", [True] * 3)
+    if not isinstance(mask, (list, tuple, type(None))):
+        raise Unreadable("column 'attributes', outputMask", f"must be a list, not {shown(mask)}")
+    place = "column 'attributes', "
+    return Request(
+        Operator.CONV, go, x, w, None, _attribute(a, "biasSizes"), _attribute(a, "stride"), _attribute(a, "padding"),
+        _attribute(a, "dilation"), truth(a.get("transposed", False), place + "transposed"),
+        _attribute(a, "outputPadding"), whole(a.get("groups", 1), place + "groups"),
+        None if mask is None else tuple(truth(m, place + "outputMask") for m in mask),
+        whole(a.get("cubeMathType", 0), place + "cubeMathType"), gx, gw, gb,
+    )
+
+
+def _tbc_request(specs: list[TensorSpec | None], a: dict[Any, Any]) -> Request:
+    go, x, w, b, gx, gw, gb = specs
+    place = "column 'attributes', "
+    return Request(
+        Operator.TBC, go, x, w, b, math=whole(a.get("cubeMathType", 0), place + "cubeMathType"), grad_input=gx,
+        grad_weight=gw, grad_bias=gb, pad=whole(a.get("pad", 0), place + "pad"),
+    )
+
+
+def _fill(row: dict[str, str], count: int) -> tuple[Values, ...]:
+    place = "column 'input_data_ranges'"
+    ranges = literal(row.get("input_data_ranges", ""), "input_data_ranges") or ((None, None),) * count
+    if not isinstance(ranges, (tuple, list)) or len(ranges) < 3:
+        raise Unreadable(place, f"must hold a pair per tensor, not {shown(ranges)}")
+    fill = []
+    for pair in ranges[:3]:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or (pair[0] is None) != (pair[1] is None):
+            raise Unreadable(place, f"must hold pairs (low, high), not {shown(pair)}")
+        if pair[0] is None:
+            fill.append(values.DEFAULT)
+            continue
+        low, high = (number(v, place) for v in pair)
+        if low > high:
+            raise Unreadable(place, f"low is above high in {shown(pair)}")
+        fill.append(Values("uniform", (low, high)))
+    return (fill[0],) if len(set(fill)) == 1 else tuple(fill)
+
+
+def _product(series: str) -> str:
+    try:
+        return products.find(series).key if series.strip() else PRODUCT
+    except ValueError as error:
+        raise Unreadable("column 'soc_series'", str(error)) from None
+
+
+# ---- writing -----------------------------------------------------------------------------------------------
+
+
+def write(path: str, cases: Sequence[Case]) -> str:
+    """The kit's CSV; an error names the first case it cannot say."""
+    # Columns a kept row has beyond the usual ones stay, in their order.
+    head = list(dict.fromkeys([*COLUMNS, *(name for case in cases for name in case.kit.get("ttk", {}))]))
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(head)
+    for i, case in enumerate(cases):
+        row = _row(path, i, case)
+        writer.writerow([quoted(row.get(name, "")) for name in head])
+    return out.getvalue()
+
+
+def _row(path: str, i: int, case: Case) -> dict[str, str]:
+    meant = (replace(case.request, conformance="document"), case.fill, case.enabled)
+    kept = case.kit.get("ttk")
+    if isinstance(kept, dict) and all(isinstance(v, str) for v in kept.values()) and _says(kept, meant):
+        return kept
+    row = {**dict.fromkeys(COLUMNS, ""), **(kept if isinstance(kept, dict) else {}), **_generated(case)}
+    if not _says(row, meant):
+        raise CaseFileError(path, f"case {i} ({case.name}): this form cannot say `{case.request}`")
+    return row
+
+
+def _says(row: dict[str, str], meant: tuple[Request, tuple[Values, ...], bool]) -> bool:
+    try:
+        request, fill, enabled = _meaning(row)
+    except (ValueError, KeyError):
+        return False
+    uniform = all(v.kind == "uniform" or v == values.DEFAULT for v in meant[1])
+    return (request, enabled) == (meant[0], meant[2]) and (fill == meant[1] or not uniform)
+
+
+def _generated(case: Case) -> dict[str, str]:
+    r = case.request
+    tbc = r.operator is Operator.TBC
+    first = (r.grad_output, r.input, r.weight, *((r.bias,) if tbc else ()))
+    specs = (*first, r.grad_input, r.grad_weight, r.grad_bias)
+    attributes: dict[str, Any] = {"pad": r.pad, "cubeMathType": r.math} if tbc else {
+        "biasSizes": _listed(r.bias_sizes), "stride": _listed(r.stride), "dilation": _listed(r.dilation),
+        "padding": _listed(r.padding), "transposed": r.transposed, "outputPadding": _listed(r.output_padding),
+        "groups": r.groups, "outputMask": _listed(r.output_mask), "cubeMathType": r.math,
+    }
+    ranges = [_pair(case.filling(i)) for i in range(3)] + [(None, None)] * (len(specs) - 3)
+    cells = {
+        "tensor_view_shapes": tuple(None if s is None else s.shape for s in specs),
+        "tensor_formats": tuple("ND" if s is None else s.format for s in specs),
+        "tensor_dtypes": tuple("float32" if s is None else s.dtype for s in specs),
+        "tensor_storage_shapes": (), "tensor_view_offsets": (), "tensor_view_strides": (),
+        "output_tensor_indexes": tuple(range(len(first), len(specs))), "output_inplace_indexes": (),
+        "attributes": attributes, "scalar_dtypes": (), "input_data_ranges": tuple(ranges),
+        "scalar_data_ranges": ((None, None),), "is_enabled": case.enabled, "priority": 0,
+        "manual_tensor_binaries": (), "manual_golden_binaries": (),
+    }
+    series = "" if r.product == PRODUCT else r.product
+    return {
+        "testcase_name": case.name, "api_name": _TBC if tbc else _CONV, "soc_series": series,
+        **{name: repr(value) for name, value in cells.items()},
+    }
+
+
+def _listed(value: tuple[Any, ...] | None) -> list[Any] | None:
+    return None if value is None else list(value)
+
+
+def _pair(fill: Values) -> tuple[float | None, float | None]:
+    """Only a uniform range has a place in the kit's file."""
+    return (fill.numbers[0], fill.numbers[1]) if fill.kind == "uniform" else (None, None)

@@ -1,0 +1,1 @@
+"""Golden data: inputs and expected outputs as files."""

@@ -1,0 +1,105 @@
+"""Tensors as files in the test kits' naming: `input_0_bfloat16.bin`, `golden_0_float32.npy`, `output_0_…`.
+
+A file holds stored elements; `.npy` keeps the shape, and formats NumPy has no name for are kept as unsigned codes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from convgrad.core import dtypes, rounding
+from convgrad.core.arrays import AnyArray
+from convgrad.core.dtypes import Dtype
+from convgrad.text.files import replace_bytes
+from convgrad.text.terminal import UsageError
+
+EXTENSIONS = ("npy", "bin")
+_NAME = re.compile(r"^(?P<role>[a-z]+)_(?P<number>\d+)_(?P<dtype>[a-z0-9_]+)\.(?P<extension>npy|bin)$")
+
+
+def file_name(role: str, number: int, dtype: str, extension: str) -> str:
+    """`input_0_bfloat16.bin`."""
+    return f"{role}_{number}_{dtype}.{extension}"
+
+
+def directory_name(index: int, name: str) -> str:
+    """The directory of a case: its number, then its name with nothing a file system could mind."""
+    return f"{index:06d}_{re.sub(r'[^A-Za-z0-9.-]+', '_', name).strip('._')[:80]}".rstrip("_")
+
+
+def as_bytes(array: AnyArray, extension: str) -> bytes:
+    """What a file of this kind holds."""
+    plain = np.ascontiguousarray(array)
+    if plain.dtype.kind not in "fu" or plain.dtype.name.startswith(("bfloat", "float8")):
+        plain = plain.view(f"u{plain.dtype.itemsize}")
+    if extension == "bin":
+        return plain.astype(plain.dtype.newbyteorder("<"), copy=False).tobytes()
+    import io
+
+    out = io.BytesIO()
+    np.lib.format.write_array(out, plain, allow_pickle=False)
+    return out.getvalue()
+
+
+def write(path: Path, array: AnyArray, extension: str) -> bytes:
+    """Writes a tensor whole or not at all; the bytes written."""
+    content = as_bytes(array, extension)
+    replace_bytes(path, content)
+    return content
+
+
+def named_dtype(path: Path) -> Dtype | None:
+    """The dtype a file's name tells."""
+    match = _NAME.match(path.name)
+    try:
+        return dtypes.find(match["dtype"]) if match else None
+    except ValueError:
+        return None
+
+
+def role_and_number(path: Path) -> tuple[str, int] | None:
+    """`("golden", 0)` of `golden_0_float32.npy`."""
+    match = _NAME.match(path.name)
+    return (match["role"], int(match["number"])) if match else None
+
+
+def read(path: str | Path, dtype: str | None = None, shape: Sequence[int] | None = None) -> tuple[AnyArray, Dtype]:
+    """The stored elements of a file and their dtype: as asked, else as its name or its contents tell."""
+    file = Path(path)
+    known = dtypes.find(dtype) if dtype else named_dtype(file)
+    if file.suffix == ".npy":
+        try:
+            array = np.load(file, allow_pickle=False)
+        except (ValueError, EOFError, SyntaxError) as error:
+            raise UsageError(f"{file}: is no .npy file that can be read: {error}") from None
+        return _typed(file, array, known)
+    if known is None:
+        raise UsageError(f"{file}: say its dtype (--dtype), or name it like input_0_bfloat16.bin")
+    storage = rounding.storage(known)
+    size = file.stat().st_size
+    if size % storage.itemsize:
+        raise UsageError(f"{file}: {size} bytes are no whole number of {known} elements")
+    flat = np.fromfile(file, storage)
+    if shape is None:
+        return flat, known
+    if int(np.prod(shape, dtype=object)) != flat.size:
+        raise UsageError(f"{file}: holds {flat.size} elements, the shape {tuple(shape)} has another count")
+    return flat.reshape(shape), known
+
+
+def _typed(file: Path, array: AnyArray, known: Dtype | None) -> tuple[AnyArray, Dtype]:
+    if known is None:
+        try:
+            known = dtypes.find(array.dtype.name)
+        except ValueError:
+            raise UsageError(f"{file}: say its dtype (--dtype); {array.dtype} alone does not tell") from None
+    storage = rounding.storage(known)
+    if array.dtype == storage:
+        return array, known
+    if array.dtype.kind in "uV" and array.dtype.itemsize == storage.itemsize:
+        return np.ascontiguousarray(array).view(storage), known
+    raise UsageError(f"{file}: holds {array.dtype}, not {known}")

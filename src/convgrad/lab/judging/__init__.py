@@ -1,0 +1,1 @@
+"""Judging results: metrics, named standards, error maps, error anatomy."""

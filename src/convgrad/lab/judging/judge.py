@@ -1,0 +1,157 @@
+"""Errors against the thresholds of a standard's row: one function per pass rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from convgrad.core import standards
+from convgrad.core.metrics import Errors, Metrics
+from convgrad.core.standards import PassRule, Standard
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdict of one standard on one result."""
+
+    standard: str
+    date: str
+    precision: str
+    passed: bool | None
+    """`None`: the standard says nothing about this precision, or lacks a partner."""
+    why: str
+    """The numbers found."""
+    limits: str
+    """The pass rule with its thresholds."""
+    ratios: tuple[float, ...] = ()
+    """MARE, MERE, RMSE over the partner's, for a double benchmark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What judging needs: errors, their metrics, whether the bits are those of the rounded reference, the partner."""
+
+    errors: Errors
+    metrics: Metrics
+    bits_equal: bool
+    partner_metrics: Metrics | None = None
+
+
+Finding = tuple[bool, str, tuple[float, ...]]
+
+
+def judge(standard: Standard, precision: str, m: Measured) -> Judged:
+    """The verdict of `standard` on a result of this precision."""
+    other = dict(standard.deferred).get(precision)
+    row = standards.find(other) if other else standard
+    limits = row.limits(precision)
+    said = row.says(precision)
+    if limits is None:
+        return Judged(standard.name, standard.date, precision, None, said, said)
+    if m.errors.mismatches:
+        e = m.errors
+        why = f"{e.inf_mismatches} infinities and {e.nan_mismatches} NaNs do not match"
+        if e.first_mismatches:
+            why += f", first at element {e.first_mismatches[0]}"
+        return Judged(standard.name, standard.date, precision, False, why, said)
+    if row.needs_partner and m.partner_metrics is None:
+        return Judged(standard.name, standard.date, precision, None, "no partner run to compare with", said)
+    passed, why, ratios = _JUDGES[row.rule](m, limits)
+    return Judged(standard.name, standard.date, precision, passed, why, said, ratios)
+
+
+def _share(hits: int, total: int) -> float:
+    return hits / total if total else 1.0
+
+
+def _mean_and_max(m: Measured, limits: tuple[float, ...]) -> Finding:
+    (t,) = limits
+    ok = m.metrics.mere < t and m.metrics.mare < standards.MARE_FACTOR * t
+    return ok, f"MERE {m.metrics.mere:.3g}, MARE {m.metrics.mare:.3g}", ()
+
+
+def _within(e: Errors, rtol: float, atol: float) -> int:
+    return int((e.size <= atol + rtol * e.golden_size).sum())
+
+
+def _mixed(m: Measured, limits: tuple[float, ...]) -> Finding:
+    rtol, atol, cap = limits
+    e = m.errors
+    share = _share(_within(e, rtol, atol), e.size.size)
+    beyond = (e.size > cap) & (e.size > standards.MIXED_ULPS * e.quantum)
+    far = int(beyond.sum())
+    why = f"{_percent(share)} within tolerance, max abs error {m.metrics.max_abs:.3g} ({m.metrics.max_ulp:.3g} ULP)"
+    return share >= standards.MIXED_SHARE and far == 0, why + (f", {far} beyond the cap" if far else ""), ()
+
+
+def _close(m: Measured, limits: tuple[float, ...]) -> Finding:
+    rtol, allowed, atol = limits
+    total = m.errors.size.size
+    failing = total - _within(m.errors, rtol, atol)
+    share = failing / total if total else 0.0
+    return share <= allowed, f"{failing} of {total} elements beyond tolerance ({share:.3g})", ()
+
+
+def _requant(m: Measured, limits: tuple[float, ...]) -> Finding:
+    near = int((m.errors.code_distance <= 1).sum())
+    share = _share(near, m.errors.size.size)
+    return share >= standards.REQUANT_SHARE, f"{_percent(share)} within one code", ()
+
+
+def ratio(error: float, partner: float) -> float:
+    """Error over the partner's error; two exact results are equally good."""
+    return 1.0 if error == partner else float("inf") if partner == 0 else error / partner
+
+
+def _ratios(m: Measured, limits: tuple[float, ...]) -> Finding:
+    ours, theirs = m.metrics, m.partner_metrics
+    assert theirs is not None
+    found = (ratio(ours.mare, theirs.mare), ratio(ours.mere, theirs.mere), ratio(ours.rmse, theirs.rmse))
+    ok = all(r <= limit for r, limit in zip(found, limits, strict=True))
+    return ok, "ratios MARE {:.3g}, MERE {:.3g}, RMSE {:.3g}".format(*found), found
+
+
+def _small_values(m: Measured, limits: tuple[float, ...]) -> Finding:
+    assert m.partner_metrics is not None
+    ours, theirs = m.metrics.small_value_errors, m.partner_metrics.small_value_errors
+    ok = ours <= standards.SMALL_VALUE_RATIO * max(theirs, 1)
+    return ok, f"{ours} small values off, the partner has {theirs}", ()
+
+
+def _least_share(m: Measured, limits: tuple[float, ...]) -> Finding:
+    limit, least = limits
+    share = _share(int((m.errors.rel <= limit).sum()), m.errors.size.size)
+    return share > least, f"{_percent(share)} with rel <= {limit:g}", ()
+
+
+def _every(m: Measured, limits: tuple[float, ...]) -> Finding:
+    rtol, atol = limits
+    total = m.errors.size.size
+    failing = total - _within(m.errors, rtol, atol)
+    return failing == 0, f"{failing} of {total} elements beyond tolerance", ()
+
+
+def _exact(m: Measured, limits: tuple[float, ...]) -> Finding:
+    return m.bits_equal, "every bit equal" if m.bits_equal else f"max {m.metrics.max_ulp:.3g} ULP off", ()
+
+
+def _percent(share: float) -> str:
+    """A share that never rounds up to 100 % unless it is."""
+    if share in (0.0, 1.0):
+        return f"{share:.0%}"
+    return f"{min(np.floor(share * 1e5) / 1e3, 99.999):.3f} %"
+
+
+_JUDGES: dict[PassRule, Callable[[Measured, tuple[float, ...]], Finding]] = {
+    PassRule.MEAN_AND_MAX: _mean_and_max,
+    PassRule.MIXED: _mixed,
+    PassRule.CLOSE: _close,
+    PassRule.REQUANT: _requant,
+    PassRule.RATIOS: _ratios,
+    PassRule.SMALL_VALUES: _small_values,
+    PassRule.SHARE: _least_share,
+    PassRule.EVERY: _every,
+    PassRule.EXACT: _exact,
+}

@@ -1,0 +1,165 @@
+"""Which file is compared with which: two files, two directories, or results with a golden directory.
+
+In directories, `output_0_…`, `actual_0_…` and `golden_0_…` go together by their number, other files by their name.
+A golden directory that has a manifest also has the inputs: the float64 reference, the error anatomy and the partner
+of a double benchmark are then computed from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from convgrad import functional
+from convgrad.core import rounding
+from convgrad.core.operands import Operands
+from convgrad.core.plan import Plan, Step
+from convgrad.core.request import Request
+from convgrad.core.standards import Standard
+from convgrad.lab.golden import tensor_files
+from convgrad.lab.golden import writing as golden
+from convgrad.lab.judging import runs
+from convgrad.lab.judging.anatomy import anatomy
+from convgrad.lab.judging.findings import Findings, find
+from convgrad.text.terminal import UsageError
+
+_RESULT_ROLES = ("output", "actual", "golden")
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One pair, judged; `line` is set where the case behind it is known."""
+
+    name: str
+    findings: Findings
+    line: str = ""
+
+
+def compare_paths(
+    actual: Path, expected: Path, chosen: tuple[Standard, ...], *, dtype: str | None = None, partner: Path | None = None
+) -> Iterator[Compared]:
+    """Every pair of two files or two directories."""
+    for path in (actual, expected):
+        if not path.exists():
+            raise UsageError(f"{path}: no such file or directory")
+    if actual.is_dir() != expected.is_dir():
+        raise UsageError(f"{actual} and {expected}: compare two files, or two directories")
+    if not actual.is_dir():
+        yield Compared(actual.name, _files(actual, expected, chosen, dtype, partner))
+        return
+    manifest = golden.read_manifest(expected)
+    if manifest is not None:
+        yield from _golden_directory(actual, expected, manifest, chosen)
+        return
+    pairs = list(_pairs(actual, expected))
+    if not pairs:
+        raise UsageError(f"{actual} and {expected} have no tensor files in common")
+    for name, mine, theirs in pairs:
+        yield Compared(name, _files(mine, theirs, chosen, dtype, None))
+
+
+def _files(
+    actual: Path, expected: Path, chosen: tuple[Standard, ...], dtype: str | None, partner: Path | None
+) -> Findings:
+    theirs, their_dtype = tensor_files.read(expected, None if tensor_files.named_dtype(expected) else dtype)
+    shape = theirs.shape if expected.suffix == ".npy" else None
+    mine, my_dtype = tensor_files.read(actual, dtype, shape)
+    if mine.shape != theirs.shape and mine.size != theirs.size:
+        raise UsageError(f"{actual} has shape {mine.shape}, {expected} {theirs.shape}")
+    other = None
+    if partner is not None:
+        other, other_dtype = tensor_files.read(partner, dtype, shape)
+        other = rounding.load(other_dtype, other)
+    return find(
+        actual.stem, rounding.load(my_dtype, mine).reshape(theirs.shape), rounding.load(their_dtype, theirs),
+        my_dtype.name, chosen, partner=other,
+    )
+
+
+def _key(path: Path) -> Any:
+    known = tensor_files.role_and_number(path)
+    return known[1] if known and known[0] in _RESULT_ROLES else path.name
+
+
+def _tensor_paths(directory: Path) -> list[Path]:
+    found = (p for p in directory.rglob("*") if p.suffix in (".npy", ".bin") and p.is_file())
+    return sorted(p for p in found if (tensor_files.role_and_number(p) or ("",))[0] != "input")
+
+
+def _pairs(actual: Path, expected: Path) -> Iterator[tuple[str, Path, Path]]:
+    theirs = {(p.parent.relative_to(expected), _key(p)): p for p in _tensor_paths(expected)}
+    for path in _tensor_paths(actual):
+        other = theirs.get((path.parent.relative_to(actual), _key(path)))
+        if other is not None:
+            yield str(path.relative_to(actual)), path, other
+
+
+# ---- golden directories ------------------------------------------------------------------------------------
+
+
+def _golden_directory(
+    actual: Path, expected: Path, manifest: dict[str, Any], chosen: tuple[Standard, ...]
+) -> Iterator[Compared]:
+    """Results laid out like the golden directory, judged against the float64 reference of its inputs."""
+    compared = 0
+    try:
+        for entry in manifest["cases"]:
+            if not entry["files"]:
+                continue
+            place = actual / "tensors" if (actual / "tensors").is_dir() else actual  # a run's --save directory
+            mine = place / entry["directory"]
+            if mine.is_dir():
+                for item in _case(mine, expected / entry["directory"], entry, chosen):
+                    compared += 1
+                    yield item
+    except (KeyError, TypeError, AttributeError):
+        raise UsageError(f"{expected / golden.MANIFEST}: an entry is incomplete") from None
+    if not compared:
+        raise UsageError(f"{actual} holds no results of the cases in {expected}")
+
+
+def _case(
+    mine: Path, theirs: Path, entry: dict[str, Any], chosen: tuple[Standard, ...]
+) -> Iterator[Compared]:
+    plan = functional.plan(Request.parse(entry["line"]))
+    tensors = _operands(theirs, entry)
+    paths = {_key(p): p for p in _tensor_paths(mine)}
+    foreign: runs.Results = {}
+    for number, step in enumerate(plan.steps):
+        if number in paths:
+            shape = runs.spec_of(plan, step.result).shape
+            stored, dtype = tensor_files.read(paths[number], None, shape)
+            foreign[step.result] = rounding.load(dtype, stored)
+    sums = runs.golden(plan, tensors)
+    ours, _ = runs.subject(plan, tensors)
+    parts = anatomy(plan, tensors, sums, ours, foreign=foreign)
+    needs_partner = any(s.needs_partner for s in chosen)
+    for step in plan.steps:
+        if step.result in foreign:
+            found = _found(plan, step, foreign, sums, ours if needs_partner else None, chosen, parts[step.result])
+            yield Compared(f"{mine.name}/{step.result.value}", found, entry["line"])
+
+
+def _found(
+    plan: Plan, step: Step, foreign: runs.Results, sums: runs.Results, partner: runs.Results | None,
+    chosen: tuple[Standard, ...], parts: Any,
+) -> Findings:
+    return find(
+        step.result.value, foreign[step.result], sums[step.result], step.stored_as, chosen,
+        resolution=runs.resolution_of(step), precision=runs.precision_of(plan, step),
+        expected=runs.as_planned(step, sums[step.result]),
+        partner=None if partner is None else runs.values_of(step, partner), axes=runs.channel_first(plan, step.result),
+        anatomy=parts,
+    )
+
+
+def _operands(directory: Path, entry: dict[str, Any]) -> Operands:
+    found: dict[str, Any] = {}
+    for f in entry["files"]:
+        if f["file"].startswith("input_"):
+            path = directory / Path(f["file"]).name
+            stored, _ = tensor_files.read(path, f["dtype"], f["shape"])
+            found[f["tensor"]] = stored
+    return Operands(found.get("grad_output"), found["input"], found["weight"])

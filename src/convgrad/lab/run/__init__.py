@@ -1,0 +1,1 @@
+"""Running files of cases: workers, journal, tables."""

@@ -1,0 +1,81 @@
+"""Progress on standard error: a bar where rich is installed and a person watches, else a plain line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+from convgrad.lab.run.case_run import ERROR, FAIL, REFUSED
+
+_EVERY = 5.0
+"""Seconds between plain lines."""
+
+
+class Progress:
+    """Counts finished cases and says how far the run is; use as a context manager."""
+
+    def __init__(self, total: int, done_before: int = 0, quiet: bool = False) -> None:
+        self.total = total
+        self.outcomes: Counter[str] = Counter()
+        self._before = done_before
+        self._finished = 0
+        self._start = self._spoken = time.monotonic()
+        self._quiet = quiet
+        self._bar: Any = None if quiet else _rich_bar()
+        self._task: Any = None
+
+    def __enter__(self) -> Progress:
+        if self._bar is not None:
+            self._bar.start()
+            self._task = self._bar.add_task("cases", total=self.total, completed=self._before, found="")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def count(self, outcome: str) -> None:
+        """One more case is finished."""
+        self._finished += 1
+        self.outcomes[outcome] += 1
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._before + self._finished, found=self.found())
+        elif not self._quiet and time.monotonic() - self._spoken > _EVERY:
+            self._spoken = time.monotonic()
+            print(self.line(), file=sys.stderr, flush=True)
+
+    def found(self) -> str:
+        """What has gone wrong so far."""
+        return ", ".join(f"{self.outcomes[o]} {o}" for o in (FAIL, REFUSED, ERROR) if self.outcomes[o])
+
+    def line(self) -> str:
+        """`1200/30000 cases, 3 fail, 41 per second, 11:40 left`."""
+        seconds = time.monotonic() - self._start
+        rate = self._finished / seconds if seconds > 0 else 0.0
+        done = self._before + self._finished
+        left = (self.total - done) / rate if rate else 0.0
+        parts = [f"{done}/{self.total} cases", self.found(), f"{rate:.3g} per second", f"{clock(left)} left"]
+        return ", ".join(p for p in parts if p)
+
+
+def clock(seconds: float) -> str:
+    """`1:02:03`, `2:03`."""
+    whole = round(seconds)
+    hours, rest = divmod(whole, 3600)
+    minutes, left = divmod(rest, 60)
+    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
+
+
+def _rich_bar() -> Any:
+    if not sys.stderr.isatty():
+        return None
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+    except ImportError:
+        return None
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[found]}"), TimeRemainingColumn())
+    return RichProgress(*columns, console=Console(stderr=True), transient=True)

@@ -1,0 +1,132 @@
+"""Records as a table: CSV, a workbook, and a few aligned lines on the terminal. One row per result of a case."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from convgrad.lab.judging.findings import METRIC_NAMES
+from convgrad.lab.run.case_run import Record
+from convgrad.text import terminal
+from convgrad.text.spreadsheet import quoted
+from convgrad.text.terminal import UsageError, printable
+
+Cell = str | int | float | None
+
+_CASE_COLUMNS = ("index", "name", "product", "outcome", "status", "rule", "line", "values", "seed")
+_LAST_COLUMNS = ("milliseconds", "pytorch_milliseconds", "message", "reproduce")
+COLUMNS = (*_CASE_COLUMNS, "result", "dtype", "precision", "verdicts", *METRIC_NAMES, *_LAST_COLUMNS)
+
+
+def rows(record: Record) -> Iterator[list[Cell]]:
+    """The rows of one case, in `COLUMNS`; a case without results has one."""
+    first: list[Cell] = [record.get(name) for name in _CASE_COLUMNS]
+    last: list[Cell] = [
+        _milliseconds(record.get("seconds")), _milliseconds(record.get("pytorch_seconds")), record["message"],
+        record["reproduce"],
+    ]
+    for found in record["results"] or [None]:
+        if found is None:
+            yield [*first, *[None] * (4 + len(METRIC_NAMES)), *last]
+            continue
+        metrics: list[Cell] = [found["metrics"][name] for name in METRIC_NAMES]
+        verdicts = "; ".join(f"{j['standard']} {word(j['passed'])}" for j in found["judged"])
+        yield [*first, found["name"], found["dtype"], found["precision"], verdicts, *metrics, *last]
+
+
+def word(passed: bool | None) -> str:
+    """A verdict in one word."""
+    return {True: "pass", False: "fail", None: "not judged"}[passed]
+
+
+def _milliseconds(seconds: Any) -> float | None:
+    return None if seconds is None else round(1000 * float(seconds), 4)
+
+
+def write_csv(path: Path, records: Iterable[Record]) -> None:
+    """A CSV file; text that begins like a formula is quoted."""
+    with path.open("w", encoding="utf-8", errors="replace", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow(COLUMNS)
+        for record in records:
+            writer.writerows([quoted(c) if isinstance(c, str) else c for c in row] for row in rows(record))
+
+
+def write_xlsx(path: Path, records: Iterable[Record]) -> None:
+    """A workbook; every text cell is text, whatever it begins with."""
+    try:
+        from openpyxl import Workbook
+        from openpyxl.cell import WriteOnlyCell
+        from openpyxl.styles import Font, PatternFill
+    except ImportError:
+        raise UsageError("--xlsx needs openpyxl: pip install 'convgrad[report]'") from None
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("cases")
+    sheet.freeze_panes = "C2"
+    bold = Font(bold=True)
+    fills = {
+        outcome: PatternFill("solid", fgColor=colour)
+        for outcome, colour in (("pass", "D5F0DC"), ("fail", "F8D2CF"), ("refused", "FBE7C2"), ("error", "E7D4F5"))
+    }
+
+    def cell(value: Cell) -> Any:
+        made = WriteOnlyCell(sheet, _cell_text(value) if isinstance(value, str) else value)
+        if isinstance(value, str):
+            made.data_type = "s"
+            made.quotePrefix = True
+        return made
+
+    head = [cell(name) for name in COLUMNS]
+    for made in head:
+        made.font = bold
+    sheet.append(head)
+    place = COLUMNS.index("outcome")
+    for record in records:
+        for row in rows(record):
+            cells = [cell(value) for value in row]
+            cells[place].fill = fills[record["outcome"]]
+            sheet.append(cells)
+    book.save(path)
+
+
+def _cell_text(text: str) -> str:
+    """A workbook holds no control characters and at most 32,767 characters in a cell."""
+    return printable(text)[:32_000]
+
+
+def summary_table(records: Sequence[Record]) -> str:
+    """A line per case for people: outcome, name, how far off, how fast, and what was asked or why it did not pass."""
+    head = ("", "case", "mean ULP", ">1 ULP", "MARE", "time", "")
+    body = []
+    for r in records:
+        # The worst of the gradients; infinities and NaN are words in JSON, which float() reads.
+        mean, over, mare = (
+            max((float(f["metrics"][name]) for f in r["results"]), default=None)
+            for name in ("mean_ulp", "over_one_ulp", "mare")
+        )
+        body.append((
+            r["outcome"], shortened(r["name"], 34), "–" if mean is None else f"{mean:.3g}",
+            "–" if over is None else f"{100 * over:.2g} %", "–" if mare is None else f"{mare:.1e}",
+            "–" if r.get("seconds") is None else f"{1000 * r['seconds']:.1f} ms",
+            r["line"] if r["outcome"] == "pass" else r["message"],
+        ))
+    text = terminal.table(head, body, right=(2, 3, 4, 5))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 200
+    return "\n".join(_coloured(shortened(line, width)) for line in text.splitlines())
+
+
+def shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+_OUTCOME_COLOURS = {"pass": "green", "fail": "red", "refused": "yellow", "error": "red"}
+
+
+def _coloured(line: str) -> str:
+    first = line.split(" ", 1)[0]
+    colour = _OUTCOME_COLOURS.get(first)
+    return terminal.coloured(first, colour) + line[len(first) :] if colour else line

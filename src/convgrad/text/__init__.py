@@ -1,0 +1,1 @@
+"""Leaves: how text reaches a person or a file."""
