@@ -1,15 +1,15 @@
 # Builds of the engine that Python does not load: under sanitizers, and for processors this machine emulates.
 # tests/native/exactness.cpp compares every path with the law on integers; its argument is the number of problems.
-ENGINE_BASE := engine plan_parts plan_data plan_weight plan_depthwise numbers threads scratch_check
-ENGINE_SOURCES := $(ENGINE_BASE:%=native/engine/%.cpp) tests/native/exactness.cpp
-ENGINE_FLAGS := -std=gnu++17 -Inative/include -ffp-contract=off -Wno-psabi -pthread
+ENGINE_FILES := $(shell find native/engine native/include -type f)
+ENGINE_SOURCES := $(filter-out %/kernels.cpp,$(filter %.cpp,$(ENGINE_FILES))) tests/native/exactness.cpp
+ENGINE_FLAGS := -std=gnu++17 -Inative/include -Inative/engine -ffp-contract=off -Wno-psabi -pthread
 AVX2 := -mavx2 -mfma -mf16c -mbmi2
 PROBLEMS ?= 150
 
 .PHONY: test-sanitize test-sanitize-avx512 test-clang test-aarch64 campaign-exactness bench
 
 # One rule: the kernels for one instruction set, then the rest of the engine and the test program around them.
-build/engine/%/exactness: $(wildcard native/engine/*) $(wildcard native/include/*) tests/native/exactness.cpp native/engine.mk
+build/engine/%/exactness: $(ENGINE_FILES) tests/native/exactness.cpp native/engine.mk
 	mkdir -p $(@D)
 	$(CXX_$*) $(ENGINE_FLAGS) $(FLAGS_$*) -DCG_ISA=$(word 1,$(ISA_$*)) -DLANES=$(word 2,$(ISA_$*)) \
 	    $(wordlist 3,20,$(ISA_$*)) -c native/engine/kernels.cpp -o $(@D)/kernels.o

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -14,54 +15,14 @@ from convgrad.core.request import Request
 from convgrad.engines import native, reference
 from convgrad.functional import plan
 
-# Sizes that leave tails in every blocking: rows, columns, channels, panels, bands.
-LINES = (
-    "conv n2 c5>7 i9x11 k3x3 s1 p1 d1 g1 fp32",  # odd everything
-    "conv n1 c16>24 i20x20 k3x3 s1 p1 d1 g1 fp32",  # whole panels
-    "conv n2 c3>8 i21x19 k7x7 s2 p3 d1 g1 fp32",  # a stem: three channels, stride residues
-    "conv n3 c20>33 i6x6 k1x1 s1 p0 d1 g1 fp32",  # a plain matrix product
-    "conv n2 c8>8 i13x12 k1x1 s3 p0 d1 g1 fp32",  # cells no tap reaches
-    "conv n2 c12>8 i14x15 k3x2 s2x3 p2x1 d2x1 g4 fp32",  # few channels per group
-    "conv n4 c32>32 i24x24 k3x3 s1 p1 d1 g8 fp32",  # ... enough blocks for several groups at once
-    "conv n8 c24>40 i21x24 k3x2 s2x1 p1 d1 g8 fp32",  # ... with odd channels and residues
-    "conv n6 c22>22 i24x24 k3x3 s1 p1 d1 g11 fp32",  # ... of which a last task has fewer
-    "conv n2 c24>24 i9x29 k5x4 s1 p2 d1 g6 fp32",  # four channels per group: more than three taps, cells that overlap
-    "conv n2 c40>40 i11x37 k3x3 s2 p1 d1 g10 fp32",  # ... with residues
-    "conv n1 c68>68 i5x26 k3x3 s1 p1 d1 g17 fp32",  # ... with several vectors of channels at an edge
-    "tconv n2 c16>16 i8x27 k3x5 s1x2 p1x2 d2x1 g8 fp32",  # two channels per group: taps that do not slide
-    "conv n2 c20>20 i140 k7 s1 p12 d4 g10 fp32",
-    "conv n3 c10>7 i19x24 k3x3 s1 p1 d1 g1 fp32",  # few output channels, lines of whole vectors
-    "conv n2 c20>22 i12x29 k3x3 s1 p1 d1 g2 fp32",  # ... in three parts
-    "conv n2 c3>5 i2x1701 k2x3 s1 p1 d1 g1 fp32",  # ... and lines longer than a block
-    "conv n1 c4>4 i5x6x7 k2x3x2 s2x1x3 p1 d1x2x1 g2 fp32",  # three axes, all different
-    "conv n9 c18>20 i4x3 k3x3 s1 p1 d1 g1 fp32",  # small planes: images side by side, weights read in place
-    "conv n16 c20>26 i7x7 k3x3 s1 p1 d1 g1 fp32",  # the same with packed weights
-    "conv n8 c21>18 i9x8 k3x3 s2 p1 d1 g1 fp32",  # small planes with residues
-    "conv n10 c16>5 i3x4x4 k2x3x3 s1 p1 d1x1x2 g1 fp32",
-    "conv n2 c6>10 i300 k9 s1 p4 d1 g2 fp32",  # one axis
-    "conv n1 c3>5 i900 k2 s1 p0 d512 g1 fp32",  # wide dilation
-    "conv n1 c2>2 i3x3 k3x3 s7x5 p2 d1 g1 fp32",  # strides beyond the extent
-    "tconv n2 c6>5 i7x6 k4x4 s2 p1 d1 g1 fp32",  # transposed: fine and coarse change places
-    "tconv n2 c40>24 i8x16 k2x2 s2 p0 d1 g1 fp32",  # planes that are whole pairs of cache lines
-    "conv n2 c50>50 i11x12 k4x4 s2 p1 d1 g1 fp32",  # weights of four residues, packed by several tasks
-    "tconv n1 c8>8 i9x5 k3x3 s3x1 p1x0 d1x2 g4 fp32",
-    "conv n2 c19>19 i17x23 k3x3 s1 p1 d1 g19 fp32",  # depthwise, square window
-    "conv n2 c16>16 i18x20 k5x5 s1 p2 d1 g16 fp32",
-    "conv n1 c24>24 i21x9 k7x7 s1 p3 d1 g24 fp32",
-    "conv n11 c33>33 i21x22 k5x5 s1 p2 d1 g33 fp32",  # depthwise: blocks of unequal numbers of images
-    "conv n2 c16>16 i19x21 k3x3 s2 p1 d1 g16 fp32",  # depthwise with residues
-    "conv n1 c8>8 i16x33 k4x3 s1 p2 d2x3 g8 fp32",  # depthwise, dilated: no neighbouring rows
-    "conv n1 c9>9 i20x24 k31x31 s1 p15 d1 g9 fp32",  # depthwise, wide window
-    "conv n1 c16>16 i6x40 k3x17 s1 p1x8 d1 g16 fp32",  # ... that whole cells of a row see all of
-    "conv n1 c8>8 i6x7x8 k3x3x3 s1 p1 d1 g8 fp32",
-    "tconv n1 c16>16 i8x9 k3x3 s2 p1 d1 g16 fp32",
-    "tbc n3 c10>12 i40 k5 p2 fp32",
-    "conv n2 c2>3 i3x4x5 k1x1x1 s1 p0 d1 g1 fp32",  # a window of one: the lines of a volume are one line
-    "conv n2 c4>6 i3x1x5 k1x1x1 s1 p0 d1 g2 fp32",
-    "conv n1 c2>3 i6x4x5 k3x1x1 s1 p1x0x0 d1 g1 fp32",  # ... of a plane only
-    "conv n1 c1>2 i33x67 k1x1 s1 p0 d1 g1 fp32",  # ... and longer than the plain path sums at once
-    "conv n11 c1>9 i7x7 k1x1 s1 p0 d1 g1 fp32",  # ... with one channel: images follow each other in its tile
-    "conv n11 c199>9 i7x7 k1x1 s1 p0 d1 g1 fp32",  # ... with many: planes in one run, tiles of unequal size
+# Sizes that leave tails in every blocking: rows, columns, channels, panels, bands. Each line is kept in the folder of
+# the path it was written for, with its reason; tests try every line on every path that accepts it.
+PATH_FOLDERS = Path(__file__).parent.parent / "native/engine/paths"
+LINES = tuple(
+    line.split("#")[0].strip()
+    for file in sorted(PATH_FOLDERS.glob("*/problems.txt"))
+    for line in file.read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#")
 )
 LAYOUTS = ("contiguous", "channels last", "batch inside", "every second", "reversed", "any")
 PATHS = range(1, len(native.path_names()) if native.available() else 1)

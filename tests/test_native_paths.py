@@ -183,7 +183,7 @@ def test_a_number_that_rounding_makes_infinite_is_infinite(line, math, number):
 
 def test_a_path_that_cannot_take_a_problem_says_so():
     """Forcing the depthwise path on a dense problem is refused in words, nothing is written, nothing planned."""
-    made = problems.problem(problems.LINES[0])
+    made = problems.problem("conv n2 c5>7 i9x11 k3x3 s1 p1 d1 g1 fp32")
     results = problems.empty_results(made)
     arrays = problems.operands(made, integers(4))
     with pytest.raises(AssertionError, match="does not accept"):

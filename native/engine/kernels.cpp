@@ -1,34 +1,19 @@
 // One instruction set's half of the engine. Compiled once per set with CG_ISA (a name) and LANES (floats per vector);
 // everything has internal linkage, so copies of different sets can never be exchanged by the linker.
-#include "arithmetic.h"
-
-#include <utility>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
+#include "isa.h"
+#include "paths.h"
+#include "paths/bias/task.inl.h"
+#include "paths/depthwise_channels/task.inl.h"
+#include "paths/depthwise_rows/data_task.inl.h"
+#include "paths/depthwise_rows/weight_task.inl.h"
+#include "paths/few_channels/task.inl.h"
+#include "paths/gemm_columns/task.inl.h"
+#include "paths/gemm_data/task.inl.h"
+#include "paths/gemm_weight/task.inl.h"
+#include "paths/plain/kernels.inl.h"
 
 namespace cg {
 namespace {
-
-#include "kernels_vector.h"
-#include "kernels_numbers.h"
-#include "kernels_tile.h"
-#include "kernels_ahead.h"
-#include "kernels_gather.h"
-#include "kernels_gather_results.h"
-#include "kernels_gather_task.h"
-#include "kernels_plain.h"
-#include "kernels_weight.h"
-#include "kernels_weight_task.h"
-#include "kernels_few.h"
-#include "kernels_columns.h"
-#include "kernels_depthwise.h"
-#include "kernels_channels.h"
-#include "kernels_grouped.h"
-#include "kernels_channels_task.h"
 
 static int run_gather(const cg_problem& p, bool to_fine, int path, int threads) {
     const Gather g = make_gather(p, to_fine);
@@ -41,12 +26,12 @@ static int run_gather(const cg_problem& p, bool to_fine, int path, int threads) 
             float zeros[64] = {};
             const index_t y = task % g.out[1], z = task / g.out[1] % g.out[0];
             const index_t rest = task / g.out[1] / g.out[0];
-            const index_t channels = g.groups * g.rows;
+            const index_t channels = g.groups * g.out_channels;
             const index_t at = rest / channels * st[0] + rest % channels * st[1] + z * st[2] + y * st[3];
             for (index_t x = 0; x < g.out[2]; x += 64)
-                target.rows(target, at + x * st[4], 1, 0, least(64, g.out[2] - x), st[4], zeros, 0);
+                target.rows(target, at + x * st[4], 1, 0, min(64, g.out[2] - x), st[4], zeros, 0);
         };
-        const int status = in_parallel(threads, g.batch * g.groups * g.rows * g.out[0] * g.out[1], 0, clear);
+        const int status = in_parallel(threads, g.batch * g.groups * g.out_channels * g.out[0] * g.out[1], 0, clear);
         if (status != CG_OK) return status;
     }
     int worst = CG_OK;
@@ -55,8 +40,8 @@ static int run_gather(const cg_problem& p, bool to_fine, int path, int threads) 
         plan_pass(g, p, to_fine, list, i, LANES, threads, path, &pass);
         if (pass.blocks.total == 0) continue;
         const bool in_pairs = HAS_PAIRS && pass.paired && fits_bfloat(*g.source) && fits_bfloat(*g.weight);
-        int status = path == PATH_DEPTHWISE_ROWS ? run_depthwise_pass(g, pass, threads)
-                                                 : run_pass(g, pass, threads, in_pairs);
+        int status =
+            path == PATH_DEPTHWISE_ROWS ? run_depthwise_pass(g, pass, threads) : run_pass(g, pass, threads, in_pairs);
         if (status == STATUS_REDO_UNPAIRED) status = run_pass(g, pass, threads, false);
         if (status != CG_OK) worst = status;
         if (status != CG_OK && status != STATUS_REDO_PLAIN) break;
@@ -120,8 +105,8 @@ static size_t workspace(const cg_problem& p, int contraction, int path, int thre
         return plan.shared_bytes + size_t(threads) * plan.task_bytes;
     }
     if (path == PATH_PLAIN)
-        return size_t(threads) * (contraction == TO_WEIGHT ? 2 * PLAIN_COLUMNS * 8
-                                                           : plain_gather_bytes(p, contraction == TO_FINE, 8));
+        return size_t(threads) *
+               (contraction == TO_WEIGHT ? 2 * PLAIN_COLUMNS * 8 : plain_gather_bytes(p, contraction == TO_FINE, 8));
     if (path == PATH_DEPTHWISE_CHANNELS || path == PATH_GROUPED_CHANNELS) {
         ChannelPlan plan;
         plan_channels(p, contraction, threads, &plan);
@@ -151,7 +136,7 @@ static size_t workspace(const cg_problem& p, int contraction, int path, int thre
     const PassList list = list_passes(p, contraction == TO_FINE, path);
     size_t largest = 0;
     // Passes differ by one cell or tap at most: the first few tell.
-    for (index_t i = 0; i < least(list.total, 64); ++i) {
+    for (index_t i = 0; i < min(list.total, 64); ++i) {
         GatherPass pass;
         plan_pass(g, p, contraction == TO_FINE, list, i, LANES, threads, path, &pass);
         const size_t bytes = pass.shared_bytes + size_t(threads) * pass.task_bytes;
@@ -184,8 +169,9 @@ static void path_cuts(const cg_problem& p, int contraction, int path, int64_t cu
         if (pass.blocks.total == 0) return;
         set_cuts(pass.blocks, cuts);
         cuts[CG_CUT_WINDOW] = pass.tap_groups[0] * pass.tap_groups[1] * pass.tap_groups[2];
-        cuts[CG_CUT_REDUCED_CHANNELS] = ceil_div(g.depth, pass.depth_block);
-        cuts[CG_CUT_RESULT_CHANNELS] = path == PATH_DEPTHWISE_ROWS ? 1 : pass.chunks * ceil_div(g.rows, pass.panel_rows);
+        cuts[CG_CUT_REDUCED_CHANNELS] = ceil_div(g.in_channels, pass.channel_block);
+        cuts[CG_CUT_RESULT_CHANNELS] =
+            path == PATH_DEPTHWISE_ROWS ? 1 : pass.chunks * ceil_div(g.out_channels, pass.mr);
         cuts[CG_CUT_GROUPS] = ceil_div(g.groups, path == PATH_DEPTHWISE_ROWS ? pass.chunk_rows : pass.groups_at_once);
     } else if (path == PATH_DEPTHWISE_ROWS) {
         DepthwiseWeightPlan plan;
@@ -198,14 +184,14 @@ static void path_cuts(const cg_problem& p, int contraction, int path, int64_t cu
         ColumnPlan plan;
         plan_columns(p, &plan);
         cuts[CG_CUT_REDUCED_CHANNELS] = ceil_div(p.fine_channels, plan.channels_at_once);
-        cuts[CG_CUT_RESULT_CHANNELS] = ceil_div(p.coarse_channels, PANEL_ROWS);
+        cuts[CG_CUT_RESULT_CHANNELS] = ceil_div(p.coarse_channels, MR_OF_16_REGISTERS);
         cuts[CG_CUT_WIDTH] = ceil_div(plan.pixels, LANES);
     } else if (path == PATH_FEW_CHANNELS) {
         FewPlan plan;
         plan_few(p, 1, &plan);
         set_cuts(plan.blocks, cuts);
         cuts[CG_CUT_REDUCED_CHANNELS] = ceil_div(p.fine_channels, plan.tile_channels);
-        cuts[CG_CUT_RESULT_CHANNELS] = ceil_div(p.coarse_channels, MOST_TOGETHER);
+        cuts[CG_CUT_RESULT_CHANNELS] = ceil_div(p.coarse_channels, MAX_TOGETHER);
         cuts[CG_CUT_GROUPS] = ceil_div(p.groups, plan.groups_per_task);
         cuts[CG_CUT_PARTIALS] = plan.partials;
     } else {

@@ -6,8 +6,9 @@
 //
 // A host with threads of its own may lend them (cg_borrow_threads): OpenMP's spin for milliseconds after each of the
 // host's parallel regions, and would take half of the time of any other thread on their core.
-#include "arithmetic.h"
-#include "engine.h"
+#include "threads.h"
+
+#include "scratch.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -67,7 +68,7 @@ struct alignas(64) Share {
     index_t end;
 };
 
-const int MOST_SHARES = 64;
+const int MAX_SHARES = 64;
 
 // Every thread has a share of neighbouring tasks, and helps with the others' when it is done. Tasks that are neighbours
 // write neighbouring memory: two threads that reach a new page of 2 MiB together would both zero one, in vain.
@@ -76,7 +77,7 @@ struct Job {
     void* context;
     size_t scratch_bytes;
     int shares;
-    Share share[MOST_SHARES];  // as many as `shares`; the others are not even written, small jobs would notice
+    Share share[MAX_SHARES];  // as many as `shares`; the others are not even written, small jobs would notice
     std::atomic<int> joined{0};
     std::atomic<bool> out_of_memory{false}, overrun{false};
 };
@@ -100,9 +101,7 @@ void work(Job& job) {
     }
 }
 
-int outcome(const Job& job) {
-    return job.out_of_memory ? CG_OUT_OF_MEMORY : job.overrun ? CG_SCRATCH_OVERRUN : CG_OK;
-}
+int outcome(const Job& job) { return job.out_of_memory ? CG_OUT_OF_MEMORY : job.overrun ? CG_SCRATCH_OVERRUN : CG_OK; }
 
 class Pool {
 public:
@@ -114,8 +113,7 @@ public:
         }
         {
             std::lock_guard<std::mutex> hold(state_);
-            while (workers_ < threads - 1 && spawn()) {
-            }
+            while (workers_ < threads - 1 && spawn()) {}
             job_ = &job;
             wanted_ = threads - 1;
             generation_.fetch_add(1, std::memory_order_release);
@@ -203,10 +201,10 @@ int run_tasks(int threads, index_t tasks, size_t scratch_bytes, TaskBody body, v
     job.body = body;
     job.context = context;
     job.scratch_bytes = scratch_bytes;
-    job.shares = int(least(least(most(1, threads), tasks), MOST_SHARES));
+    job.shares = int(min(min(max(1, threads), tasks), MAX_SHARES));
     for (int i = 0; i < job.shares; ++i) {
-        job.share[i].next = tasks / job.shares * i + least(i, tasks % job.shares);
-        job.share[i].end = tasks / job.shares * (i + 1) + least(i + 1, tasks % job.shares);
+        job.share[i].next = tasks / job.shares * i + min(i, tasks % job.shares);
+        job.share[i].end = tasks / job.shares * (i + 1) + min(i + 1, tasks % job.shares);
     }
     const cg_team team = borrowed;
     if (threads > 1 && tasks > 1 && team != nullptr) {

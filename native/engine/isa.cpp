@@ -1,0 +1,69 @@
+// Which instruction set the engine uses: the first row below that the machine has, or the one CONVGRAD_ISA names.
+#include "isa.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace cg {
+
+// A build for one instruction set (tests under an emulator or a sanitizer) names it in CG_ONLY_ISA.
+#define PASTE(a, b) a##b
+#define ISA_SYMBOL(name) PASTE(isa_, name)
+#if defined(CG_ONLY_ISA)
+extern const Isa ISA_SYMBOL(CG_ONLY_ISA);
+#elif defined(__x86_64__)
+extern const Isa isa_baseline, isa_avx2, isa_avx512;
+#if defined(CG_HAS_BF16_PAIRS)
+extern const Isa isa_avx512bf16;
+#endif
+#elif defined(__aarch64__)
+extern const Isa isa_neon;
+#else
+extern const Isa isa_baseline;
+#endif
+
+namespace {
+
+struct IsaRow {
+    const Isa* isa;
+    bool usable;
+};
+
+const Isa* choose_isa() {
+#if defined(CG_ONLY_ISA)
+    const IsaRow rows[] = {{&ISA_SYMBOL(CG_ONLY_ISA), true}};
+#elif defined(__x86_64__)
+    __builtin_cpu_init();
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+    const IsaRow rows[] = {
+#if defined(CG_HAS_BF16_PAIRS)
+        {&isa_avx512bf16, avx512 && __builtin_cpu_supports("avx512bf16")},
+#endif
+        {&isa_avx512, avx512},
+        {&isa_avx2, avx2},
+        {&isa_baseline, true}
+    };
+#elif defined(__aarch64__)
+    const IsaRow rows[] = {{&isa_neon, true}};
+#else
+    const IsaRow rows[] = {{&isa_baseline, true}};
+#endif
+    const char* forced = std::getenv("CONVGRAD_ISA");
+    if (forced != nullptr)
+        for (const IsaRow& row : rows)
+            if (row.usable && std::strcmp(row.isa->name, forced) == 0) return row.isa;
+    for (const IsaRow& row : rows)
+        if (row.usable) return row.isa;
+    return rows[0].isa;
+}
+
+}  // namespace
+
+const Isa& isa() {
+    static const Isa* const chosen = choose_isa();
+    return *chosen;
+}
+
+}  // namespace cg

@@ -1,0 +1,274 @@
+// The data contractions: passes over the output, blocks of the reduction, chunks of output channels.
+#include "paths/gemm_data/plan_parts.h"
+#include "blocking/blocking_numbers.h"
+#include "numbers/formats.h"
+#include "paths.h"
+#include "paths/depthwise_rows/plan.h"
+#include "scratch.h"
+
+namespace cg {
+namespace {
+
+void choose_register_tile(index_t rows, int lanes, int* mr, int* nr_vectors) {
+    if (rows <= 1) {
+        *mr = 1;
+        *nr_vectors = 8;
+    } else if (rows == 2) {
+        *mr = 2;
+        *nr_vectors = 6;
+    } else if (rows == 3) {
+        *mr = 3;
+        *nr_vectors = 4;
+    } else if (rows == 4 || (lanes < 16 && (rows == 8 || (rows <= 64 && rows % 4 == 0 && rows % 6 != 0)))) {
+        *mr = 4;
+        *nr_vectors = lanes == 4 ? 2 : 3;  // panels are packed eight columns at a time
+    } else {
+        *mr = mr_of_two_vectors(lanes);
+        *nr_vectors = 2;
+    }
+}
+
+// Blocks of whole rows have padding on both sides: the right one of a row can be the left one of the next.
+index_t shared_columns(const GatherPass& pass, const Gather& g, index_t width) {
+    if (!pass.direct || pass.side_by_side || g.source_step[2] != 1 || pass.tap_groups[2] != 1) return 0;
+    index_t low = index_t(MAX_TAPS) << 40, high = -low;  // smallest and largest offset of a tap
+    for (int c = 0; c < pass.classes.per[2]; ++c) {
+        const AxisTaps& taps = pass.classes.axis[2][c].taps;
+        if (taps.count == 0) continue;
+        const index_t last = taps.first_offset + (taps.count - 1) * taps.offset_step;
+        low = min(low, min(taps.first_offset, last));
+        high = max(high, max(taps.first_offset, last));
+    }
+    // A row of the tile begins at cell `low` and ends `high` beyond the last output cell.
+    return clamp(min(-low, width + high - g.source_extent[2]), 0, pass.span[2]);
+}
+
+// Groups of few channels: as many as fill a cache line, or two where channels lie side by side. Blocks, taps and steps
+// are described once for all of them. Fewer where threads would wait or the tile would not fit.
+index_t groups_at_once(const Gather& g, const GatherPass& pass, int threads) {
+    const bool whole = pass.chunks == 1 && pass.channel_block >= g.in_channels && pass.row_splits == 1 &&
+                       pass.tap_groups[0] * pass.tap_groups[1] * pass.tap_groups[2] == 1;
+    if (!whole || !pass.shared_weights || pass.weights_in_place || (pass.paired && g.in_channels % 2 != 0)) return 1;
+    const index_t channels = g.source->stride[1] == 1 || g.target->stride[1] == 1 ? 32 : 16;
+    index_t groups = clamp(channels / max(g.out_channels, g.in_channels), 1, min(g.groups, pass.chunks_at_once));
+    const auto too_many = [&](index_t many) {
+        return many * pass.channel_block * pass.tile_channel > TILE_FLOATS ||
+               many * pass.chunk_rows * pass.columns * pass.classes.count > ACCUMULATOR_FLOATS ||
+               pass.blocks.total * (pass.chunks_at_once / many) < 4 * threads;
+    };
+    while (groups > 1 && too_many(groups)) groups /= 2;
+    return groups;
+}
+
+// Tap groups, K blocks and chains, from nominal blocks that follow from the problem alone. False where classes that
+// share a tile do not fit.
+bool plan_reduction(const Gather& g, const Blocks& nominal, Spread spread[3], GatherPass* pass) {
+    const ClassSet& set = pass->classes;
+    for (int a = 0; a < 3; ++a) pass->tap_groups[a] = 1;
+    if (!cut_window(set, g.source_step, nominal, TILE_FLOATS, MAX_TAPS, pass->tap_groups, spread)) return false;
+    pass->max_taps = 1;
+    for (int a = 0; a < 3; ++a) {
+        pass->max_taps *= spread[a].taps;
+        pass->span[a] = spread[a].span;
+        pass->slots[a] = spread[a].slots;
+    }
+    pass->shared_columns = shared_columns(*pass, g, nominal.extent[3]);
+    index_t all_taps = 0;
+    for (int z = 0; z < set.per[0]; ++z)
+        for (int y = 0; y < set.per[1]; ++y)
+            for (int x = 0; x < set.per[2]; ++x)
+                all_taps += set.axis[0][z].taps.count * set.axis[1][y].taps.count * set.axis[2][x].taps.count;
+    pass->sum_taps = set.count > 1 ? all_taps : pass->max_taps;
+    pass->reduction = g.in_channels * all_taps;
+    index_t depth = clamp(REDUCTION_BLOCK / max(1, pass->max_taps), 1, g.in_channels);
+    depth = clamp(TILE_FLOATS / max(1, tile_floats(nominal, spread)), 1, depth);
+    pass->channel_block = ceil_div(g.in_channels, ceil_div(g.in_channels, depth));
+    // Up to three rows are not cut: that would cost a sixth of the time. A small reduction of few rows is mostly
+    // copying and can afford short chains.
+    const bool brief = g.out_channels <= 8 && g.in_channels * pass->max_taps <= CHAIN;
+    pass->chain = g.out_channels <= 3 || result_rounding_dominates(*g.target) ? index_t(MAX_TAPS)
+                                                                              : index_t(brief ? SHORT_CHAIN : CHAIN);
+    pass->paired = pass->channel_block > 1 && 2 * pass->max_taps <= pass->chain;
+    if (pass->paired) {
+        pass->channel_block = round_up(pass->channel_block, 2);
+        if (pass->channel_block * pass->max_taps > MAX_TAPS) pass->channel_block -= 2;
+    }
+    return true;
+}
+
+// Chunks of output channels whose weights are packed together; K x rows beyond the shared memory is packed by each task
+// for itself. False where classes that share a tile would need that.
+bool plan_chunks(const Gather& g, const cg_problem& p, const Blocks& nominal, const Spread spread[3], index_t panel,
+                 GatherPass* pass) {
+    const ClassSet& set = pass->classes;
+    const index_t pr = pass->mr;
+    const index_t nominal_row = nominal.per[3] + (pass->direct && !pass->side_by_side ? spread[2].span : 0);
+    const index_t nominal_columns =
+        max(panel, nominal.per[0] * nominal.per[1] * round_up(nominal.per[2] * nominal_row, panel));
+    index_t chunk = max(pr, ACCUMULATOR_FLOATS / (nominal_columns * set.count) / pr * pr);
+    const index_t shareable = SHARED_FLOATS / max(1, pass->reduction) / pr * pr;
+    pass->shared_weights = shareable >= min(round_up(g.out_channels, pr), 4 * pr);
+    if (!pass->shared_weights && set.count > 1) return false;
+    if (pass->shared_weights) chunk = min(chunk, shareable);
+    chunk = min(chunk, round_up(g.out_channels, pr));
+    pass->chunks = ceil_div(g.out_channels, chunk);
+    pass->chunk_rows = round_up(ceil_div(g.out_channels, pass->chunks), pr);
+    pass->chunks = ceil_div(g.out_channels, pass->chunk_rows);
+    const index_t all_chunks = pass->chunks * g.groups;
+    pass->chunks_at_once = pass->shared_weights
+                               ? clamp(SHARED_FLOATS / max(1, pass->chunk_rows * pass->reduction), 1, all_chunks)
+                               : all_chunks;
+
+    // Packing a weight costs as much as multiplying it with some dozens of pixels.
+    double reach = double(pass->channel_block) * double(magnitude(g.weight_in)), pixels = double(g.batch);
+    for (int a = 0; a < 3; ++a) {
+        reach += double(p.window[a]) * double(magnitude(g.weight_tap[a]));
+        pixels *= double(nominal.extent[a + 1]);
+    }
+    pass->weights_in_place =
+        pass->direct && load_kind(*g.weight) == LOAD_F32 && reach < double(1 << 30) && pixels <= IN_PLACE_PIXELS;
+    return true;
+}
+
+void count_bytes(const Spread spread[3], index_t panel, GatherPass* pass) {
+    const ClassSet& set = pass->classes;
+    const Blocks& b = pass->blocks;
+    const index_t max_k = pass->channel_block * max(1, pass->max_taps), pr = pass->mr;
+    pass->plane_floats = b.per[2] * b.per[3] * set.per[2] + 64;
+    if (pass->side_by_side)
+        pass->plane_floats = b.per[0] * max((b.per[2] + spread[1].span) * (b.per[3] + spread[2].span),
+                                            b.per[2] * b.per[3] * set.per[2] + 16) +
+                             64;
+    const index_t block_rows = max(4 * pr, LOCAL_WEIGHT_FLOATS / max_k / pr * pr);
+    pass->task_bytes =
+        scratch_bytes(pass->groups_at_once * pass->channel_block * pass->tile_channel + 2 * panel + 64) +  // tile
+        scratch_bytes(pass->groups_at_once * pass->chunk_rows * sums_pitch(pass->columns) *
+                      set.count) +                                     // accumulators
+        (pass->direct ? 0 : scratch_bytes(max_k * pass->columns)) +    // packed panels
+        scratch_bytes(pass->channel_block * max(1, pass->sum_taps)) +  // tap offsets
+        scratch_bytes(2 * max_k) +                                     // steps
+        scratch_bytes(4 * pass->columns + 64) +                        // pixel offsets, vectors
+        scratch_bytes(b.per[0] * b.per[1] * b.per[2]) +
+        scratch_bytes(pass->plane_floats) +
+        (pass->shared_weights ? 0 : scratch_bytes(min(block_rows, pass->chunk_rows) * max_k));
+    pass->shared_bytes = pass->shared_weights && !pass->weights_in_place
+                             ? scratch_bytes(pass->chunks_at_once * pass->chunk_rows * pass->reduction)
+                             : 0;
+}
+
+}  // namespace
+
+void fill_classes(const Gather& g, const cg_problem& p, bool to_fine, const PassList& list, index_t number,
+                  ClassSet* set) {
+    set->count = 1;
+    for (int a = 2; a >= 0; --a) {
+        const index_t index = number % list.count[a];
+        number /= list.count[a];
+        set->per[a] = 1;
+        if (!to_fine) {
+            set->axis[a][0] = AxisClass{coarse_taps(p, a), 0, g.out[a]};
+        } else if (list.merged[a]) {
+            set->per[a] = int(p.stride[a]);
+            for (int r = 0; r < set->per[a]; ++r) set->axis[a][r] = fine_class(p, a, r);
+        } else {
+            const index_t remainder = (index * p.dilation[a] - p.pad[a]) % p.stride[a];
+            set->axis[a][0] = fine_class(p, a, remainder < 0 ? remainder + p.stride[a] : remainder, index);
+        }
+        set->count *= set->per[a];
+    }
+}
+
+bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassList& list, index_t number, int lanes,
+               int threads, int path, GatherPass* pass) {
+    ClassSet& set = pass->classes;
+    fill_classes(g, p, to_fine, list, number, &set);
+    index_t extent[4] = {g.batch, 0, 0, 0};
+    for (int a = 0; a < 3; ++a)
+        for (int c = 0; c < set.per[a]; ++c) extent[a + 1] = max(extent[a + 1], set.axis[a][c].cells);
+    pass->blocks.total = 0;
+    for (int a = 0; a < 4; ++a)
+        if (extent[a] == 0) {  // a residue beyond the last cell
+            pass->task_bytes = pass->shared_bytes = 0;
+            return true;
+        }
+    pass->side_by_side = path == PATH_GEMM_IMAGES;
+    pass->direct = path == PATH_GEMM_DIRECT || pass->side_by_side;
+    // Eight or sixteen images side by side fill two vectors, not three.
+    choose_register_tile(pass->side_by_side ? index_t(MR_OF_16_REGISTERS) : g.out_channels, lanes, &pass->mr,
+                         &pass->nr_vectors);
+    const index_t panel = index_t(pass->nr_vectors) * lanes, target = pixels_wanted(g, *pass, path);
+    const Blocks nominal = pass->side_by_side ? image_blocks(set, g, extent) : make_blocks(extent, target, 16);
+    Spread spread[3];
+    if (!plan_reduction(g, nominal, spread, pass)) return false;
+    if (path == PATH_DEPTHWISE_ROWS) {
+        plan_depthwise_rows(g, nominal, spread, pass);
+        return true;
+    }
+    if (!plan_chunks(g, p, nominal, spread, panel, pass)) return false;
+    pass->row_splits = 1;
+    if (pass->side_by_side) {
+        pass->blocks = nominal;
+        share_lines(spread, panel, threads, pass);
+    } else {
+        choose_blocks(g, extent, target, spread, panel, threads, pass);
+        deepen_blocks(spread, panel, threads, pass);
+    }
+    if (pass->blocks.per[3] != pass->blocks.extent[3]) pass->shared_columns = 0;
+    pass->columns = block_columns(*pass, pass->blocks, spread, panel);
+    const index_t planes = pass->blocks.per[0] * spread[0].slots * (pass->blocks.per[1] + spread[0].span) *
+                           spread[1].slots * spread[2].slots;
+    pass->tile_channel = tile_floats(pass->blocks, spread) + planes * CACHE_LINE;  // planes may be padded
+    pass->groups_at_once = groups_at_once(g, *pass, threads);
+    count_bytes(spread, panel, pass);
+    return true;
+}
+
+// Whole channels, so that leaving out taps that would multiply padding does not move the cuts.
+index_t chain_channels(const GatherPass& pass, index_t taps) {
+    const index_t limit = max(1, pass.chain / taps);
+    const index_t part = even_part(pass.channel_block, limit, 1);
+    if (!pass.paired || part % 2 == 0) return part;
+    return part < 16 ? max(2, part - 1) : part + 1;  // a few channels more would be a chain much longer
+}
+
+PassList list_passes(const cg_problem& p, bool to_fine, int path) {
+    PassList list;
+    list.zero_first = false;
+    const Gather g = make_gather(p, to_fine);
+    const index_t* s = p.stride;
+    const bool choices[4][3] = {{true, true, true}, {false, true, true}, {false, false, true}, {false, false, false}};
+    for (int c = 0; c < 4; ++c) {
+        index_t merged_classes = 1;
+        for (int a = 0; a < 3; ++a) {
+            list.merged[a] = to_fine && (choices[c][a] || s[a] == 1);
+            list.count[a] = !to_fine || list.merged[a] ? 1 : classes_with_taps(p, a);
+            if (list.merged[a]) merged_classes = merged_classes > MAX_CLASSES ? merged_classes : merged_classes * s[a];
+        }
+        if (c < 3 && merged_classes > (c == 2 ? MAX_CLASSES : 8)) continue;
+        if (c < 3 && merged_classes > 1) {
+            // Merged classes share one tile that cannot be cut: all of it must fit.
+            GatherPass trial;
+            list.total = 1;
+            if (!plan_pass(g, p, to_fine, list, 0, 8, 1, path, &trial)) continue;
+        }
+        break;
+    }
+    list.total = list.count[0] * list.count[1] * list.count[2];
+    for (int a = 0; a < 3 && to_fine; ++a)
+        if (!list.merged[a] && list.count[a] < s[a]) list.zero_first = true;
+    return list;
+}
+
+// A direct panel runs over the padding columns between tile rows, and what it loads is not aligned; packing costs about
+// as much as six more rows.
+bool reading_beats_packing(const cg_problem& p, bool to_fine) {
+    const index_t rows = to_fine ? p.fine_channels : p.coarse_channels;
+    const index_t step = to_fine ? p.stride[2] : 1;
+    const index_t cells = ceil_div(to_fine ? p.fine[2] : p.coarse[2], step);
+    const bool one_line = (to_fine ? p.fine[1] : p.coarse[1]) == 1;
+    const index_t span = one_line ? 0 : (p.window[2] - 1) * p.dilation[2] / p.stride[2];
+    const double unaligned = one_line && p.window[2] > 1 ? 1.04 : 1.02;
+    return unaligned * double(cells + span) / double(max(1, cells)) < 1.0 + 6.0 / double(max(1, rows));
+}
+
+}  // namespace cg

@@ -1,0 +1,22 @@
+// What the files of this planner share.
+#pragma once
+
+#include "paths/gemm_data/plan.h"
+
+namespace cg {
+
+void fill_classes(const Gather& g, const cg_problem& p, bool to_fine, const PassList& list, index_t number,
+                  ClassSet* set);
+
+// pixel_blocks.cpp
+index_t block_columns(const GatherPass& pass, const Blocks& b, const Spread spread[3], index_t panel);
+index_t pixels_wanted(const Gather& g, const GatherPass& pass, int path);
+void choose_blocks(const Gather& g, const index_t extent[4], index_t target, const Spread spread[3], index_t panel,
+                   int threads, GatherPass* pass);
+void deepen_blocks(const Spread spread[3], index_t panel, int threads, GatherPass* pass);
+
+// images.cpp
+Blocks image_blocks(const ClassSet& set, const Gather& g, const index_t extent[4]);
+void share_lines(const Spread spread[3], index_t panel, int threads, GatherPass* pass);
+
+}  // namespace cg
