@@ -41,6 +41,7 @@ import convgrad
 import convgrad.dask
 import convgrad.torch
 from convgrad import ConvGradError, Request, Status, Tensor, aclnn, ascendc, golden_functions
+from convgrad.aclnn import settings
 from convgrad.compare import compare
 from convgrad.core.geometry import coarse_size, fine_size
 from convgrad.core.request import TensorSpec
@@ -462,7 +463,7 @@ DOORS: tuple[Door, ...] = (
     Door("convolution", convgrad.convolution, forward_arguments, weight=3),
     Door("conv_tbc", convgrad.conv_tbc, tbc_forward_arguments, weight=2),
     Door("plan.run", _planned_run, plan_arguments, weight=2),
-    Door("plan", convgrad.plan, request_arguments),
+    Door("plan", convgrad.plan, request_arguments, OWN),
     Door("check", convgrad.check, request_arguments, OWN),
     Door("explain", convgrad.explain, request_arguments, OWN),
     Door("Request", _said, fields_of_a_request, OWN, weight=3),
@@ -731,6 +732,7 @@ def little_memory(spare: int = 256 << 20) -> Iterator[None]:
 def campaign(seed: int, count: int, first: int = 0) -> tuple[Counter[str], list[str]]:
     """What came out of so many calls, by door and outcome; and the findings in words."""
     outcomes: Counter[str] = Counter()
+    parameters = dict(settings._parameters)
     findings: list[str] = []
     for number in range(first, first + count):
         call = make(seed, number)
@@ -743,6 +745,8 @@ def campaign(seed: int, count: int, first: int = 0) -> tuple[Counter[str], list[
             findings.append(str(finding) if own else f"{call}\n  the judge itself: {traceback.format_exc()}")
     aclnn.set_product(None)
     aclnn.set_conformance(None)
+    settings._parameters.clear()
+    settings._parameters.update(parameters)
     return outcomes, findings
 
 

@@ -83,8 +83,6 @@ def test_a_bias_of_integers_is_refused():
     (lambda: Request("conv", None, None, None), "operator"),
     (lambda: Request(Operator.CONV, X, None, None), "grad_output"),
     (lambda: Request(Operator.CONV, None, None, None, stride=5), "stride"), (lambda: Request.parse(5), "problem line"),
-    (lambda: convgrad.plan("conv n1 c1>1 i3 k1"), "Request is wanted"),
-    (lambda: convgrad.plan(None), "Request is wanted"),
     (lambda: convgrad.compare.compare(X, X, standard=5), "standard"),
     (lambda: convgrad.compare.compare(X, X, partner=X[0]), "partner"),
     (lambda: convgrad.compare.compare(X, X, "float12"), "dtype"),
@@ -114,16 +112,16 @@ def test_a_workspace_size_that_is_no_number_is_a_status(size):
 
 
 def test_a_line_can_say_every_request():
-    """Numbers of up to forty digits, also where a size that follows from them has more."""
-    large = 10**40 - 1
+    """Numbers of up to 39 digits, also where a size that follows from them has more."""
+    large = 10**39 - 1
     one = (large,)
     for changes in ({"groups": large}, {"math": -large}, {"stride": one}, {"stride": one, "dilation": one}):
         fields = {"stride": (1,), "padding": (0,), "dilation": (1,), "output_padding": (0,), **changes}
         spec = TensorSpec((1, 1, large), "float32", "NCL")
         request = Request(Operator.CONV, spec, spec, spec, transposed=True, **fields)
         assert not convgrad.check(request).ok and Request.parse(str(request)) == request
-    with pytest.raises(ConvGradError, match="groups must have at most 40 digits"):
-        Request(Operator.CONV, None, None, None, groups=10**40)
+    with pytest.raises(ConvGradError, match="groups must have at most 39 digits"):
+        Request(Operator.CONV, None, None, None, groups=10**39)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, SystemExit])

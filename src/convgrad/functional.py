@@ -184,13 +184,11 @@ def conv_tbc(
 
 
 def plan(request: Request) -> ExecutablePlan:
-    """What would be computed for this request: casts, contractions, paths, workspace. Refusals raise."""
-    try:
-        verdict = check(request)
-    except TypeError as error:
-        raise ConvGradTypeError(str(error), rule="request.type", value=type(request).__name__) from None
-    except ValueError as error:
-        raise ConvGradError(str(error), rule="request.name") from None
+    """What would be computed for this request: casts, contractions, paths, workspace.
+
+    Refusals raise `ConvGradError`; what is no Request, or names no product, raises what `check` raises.
+    """
+    verdict = check(request)
     if not verdict.ok:
         raise ConvGradError(
             verdict.message, status=verdict.status, rule=verdict.rule_id, value=verdict.value, line=verdict.line

@@ -17,7 +17,7 @@ MATH_NAMES = ("keep", "allow_down", "fp16", "hf32")
 CONFORMANCES = ("document", "runtime")
 FORMAT_BY_RANK = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 """The format an array without one is read in."""
-MOST_DIGITS = 40
+MOST_DIGITS = 39
 """Of a number in a problem line: products of two numbers of 64 bits have 38."""
 TOO_LARGE = 10**MOST_DIGITS
 _PLAIN_WORDS = frozenset((*FORMAT_BY_RANK.values(), "ND", "NHWC", *(row.name for row in dtypes.ALL)))
