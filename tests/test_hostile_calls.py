@@ -12,6 +12,7 @@ import convgrad.dask
 import convgrad.torch
 import hostile_calls
 from convgrad import ConvGradError, Request, Tensor, aclnn, ascendc, functional, golden_functions
+from convgrad.calls import decide, requests
 from convgrad.core import arguments
 from convgrad.core.request import Operator, TensorSpec
 from convgrad.core.status import Status
@@ -53,10 +54,11 @@ def test_numbers_of_other_kinds_are_numbers():
         found = convgrad.conv_backward(G, X, W, stride=one, dilation=[one, one], groups=one, threads=one)
         assert found.weight == plain
     line = "conv n1 c1>1 i3x3 k1x1 s1"
-    assert str(Request.parse(line)) == str(functional.requested(
-        Operator.CONV, *(functional.Operand(a, "float32", "") for a in (G, X, W)), None, (None, None, None),
-        (None, True, 0, True, False, 0, True, (1, 1, 1), "keep", "cpu", "document"),
-    ))  # fmt: skip
+    spec = TensorSpec((1, 1, 3, 3), "float32", "NCHW")
+    asked = requests.Attributes(None, True, 0, True, False, 0, True, (1, 1, 1))
+    one_by_one = TensorSpec((1, 1, 1, 1), "float32", "NCHW")
+    built = requests.conv_backward_request(spec, spec, one_by_one, asked, requests.Rules())
+    assert str(Request.parse(line)) == str(built)
 
 
 def test_a_bias_of_integers_is_refused():
@@ -205,12 +207,12 @@ def test_planted_faults_are_found(monkeypatch):
 
     with monkeypatch.context() as planted:
         planted.setattr(arguments, "MOST_THREADS", 10**6)
-        planted.setattr(functional, "number", lambda name, value: value.__index__())
+        planted.setattr(requests, "number", lambda name, value: value.__index__())
         assert "AttributeError" in found(800)
     with monkeypatch.context() as planted:
         run = functional._execute
         planted.setattr(functional, "_execute", lambda *a: run(*a)._replace(bias=run(*a).bias + 1))
-        functional._short.clear()
+        decide._decisions.clear()
         assert "grad_bias differs from PyTorch's" in found()
     with monkeypatch.context() as planted:
         planted.setattr(arguments, "wrong_type", lambda name, wanted, value: ConvGradError("something is wrong"))
@@ -225,6 +227,6 @@ def test_planted_faults_are_found(monkeypatch):
             return found
 
         planted.setattr(functional, "_execute", scribble)
-        functional._short.clear()
+        decide._decisions.clear()
         assert "input was written" in found()
-    functional._short.clear()
+    decide._decisions.clear()

@@ -7,8 +7,10 @@ import pytest
 
 import convgrad
 import native_problems as problems
-from convgrad import ConvGradError, engines, functional
+from convgrad import ConvGradError, engines
+from convgrad.calls import decide
 from convgrad.core import dtypes, rounding
+from convgrad.core.bounded import Bounded
 from convgrad.engines import native, reference
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native library is not built")
@@ -297,15 +299,14 @@ def test_small_calls_from_several_threads():
 def test_attributes_in_lists_are_planned_once(monkeypatch):
     """Lists, also of pairs, find the plan of the call before; one changed in between is another call."""
     planned = []
-    plan = functional.plan
+    decided = decide.decide
 
-    def planning(request):
+    def planning(request, compute=None):
         planned.append(request)
-        return plan(request)
+        return decided(request, compute)
 
-    monkeypatch.setattr(functional, "plan", planning)
-    monkeypatch.setattr(functional, "_short", {})  # nothing was planned before
-    monkeypatch.setattr(functional, "_plans", {})
+    monkeypatch.setattr(decide, "decide", planning)
+    monkeypatch.setattr(decide, "_decisions", Bounded(8))  # nothing was planned before
     x, w = np.ones((1, 1, 9, 9), np.float32), np.ones((1, 1, 2, 3), np.float32)
     stride, padding = [3, 2], [[1, 0], [2, 0]]
 

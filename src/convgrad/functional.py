@@ -7,7 +7,6 @@ Plans are kept, so that a call seen before costs little more than the computatio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
@@ -16,20 +15,27 @@ import numpy as np
 from numpy.exceptions import TooHardError
 
 from convgrad import engines
-from convgrad.core import arguments, dtypes, products, rounding
-from convgrad.core.arguments import number, numbers, told
+from convgrad.calls.decide import decide, decided_before, keep, remembered
+from convgrad.calls.requests import (
+    NOTHING_GIVEN,
+    Attributes,
+    Numbers,
+    Padding,
+    Rules,
+    Specs,
+    conv_backward_request,
+    forward_request,
+    tbc_backward_request,
+)
+from convgrad.core import arguments, dtypes, rounding
 from convgrad.core.arrays import AnyArray, as_array, is_channels_last, may_overlap_itself, refuse_masked
-from convgrad.core.plan import Plan, Result, Step, make_plan
-from convgrad.core.problem import ConvProblem, prove
-from convgrad.core.request import CONFORMANCES, MATH_NAMES, Operator, PadEntry, Request, TensorSpec, with_output
+from convgrad.core.plan import Plan, Result, Step
+from convgrad.core.problem import ConvProblem
+from convgrad.core.request import DEFAULT_CONFORMANCE, FORMAT_BY_RANK, Operator, Request, TensorSpec
 from convgrad.core.status import ConvGradError, ConvGradTypeError
 from convgrad.core.tensor import Tensor
 from convgrad.engines import result_memory
-from convgrad.rules.check import check
 
-Padding = int | Sequence[int] | Sequence[tuple[int, int]]
-Numbers = int | Sequence[int]
-_FORMATS = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 _RESULTS = (Result.GRAD_INPUT, Result.GRAD_WEIGHT, Result.GRAD_BIAS)
 
 
@@ -97,7 +103,7 @@ def conv_backward(
     grad_output: object, input: object, weight: object, bias_sizes: Sequence[int] | None = None, *,
     stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1, transposed: bool = False,
     output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
-    math: str | int = "keep", product: str = "cpu", conformance: str = "document",
+    math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     out: Sequence[object] | None = None, threads: int | None = None,
 ) -> Gradients:
     """Gradients of a 1-D, 2-D or 3-D convolution, plain or transposed.
@@ -112,31 +118,36 @@ def conv_backward(
     >>> g.bias
     array([9.], dtype=float32)
     """
+    # A named tuple takes twice as long to make as a plain one: attributes are named only where a request is built.
     asked = (
         bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask, math, product,
         conformance,
     )
     short = _short_key(grad_output, input, weight, asked) if threads is None else None
-    known = None if short is None else _known(short)
-    if known is not None:
-        quick = engines.run_quickly(known, grad_output, input, weight, out)
+    known = None if short is None else decided_before(short)
+    if known is not None and known.plan is not None:
+        quick = engines.run_quickly(known.plan, grad_output, input, weight, out)
         if quick is not None:
             return Gradients(*quick)
     g, x, w = _operand(grad_output, "grad_output"), _operand(input, "input"), _operand(weight, "weight")
     given = _given(out)
-    plan = _planned(Operator.CONV, g, x, w, None, given, asked)
+
+    def requested(buffers: Specs) -> Request:
+        attributes, rules = Attributes(*asked[:8]), Rules(*asked[8:])
+        return conv_backward_request(spec_of(g), spec_of(x), spec_of(w), attributes, rules, buffers)
+
+    buffers = _specs(given)
+    decision = remembered(_key(Operator.CONV, (g, x, w), buffers, asked), lambda: requested(buffers))
+    plan = decision.accepted()
     # Buffers that say nothing new leave the plan that of the call without them.
-    if short is not None and known is None and len(_short) < _MOST_PLANS and (
-        out is None or plan.problem.request == requested(Operator.CONV, g, x, w, None, _NOTHING_GIVEN, asked)
-    ):
-        with suppress(Exception):  # an array among the attributes, or an object that cannot be compared: not kept
-            _short[short] = plan
+    if short is not None and known is None and (out is None or decision.request == requested(NOTHING_GIVEN)):
+        keep(short, decision)
     return _execute(plan, g, x, w, given, threads)
 
 
 def conv_tbc_backward(
     grad_output: object, input: object, weight: object, bias: object | None = None, *, pad: int = 0,
-    math: str | int = "keep", product: str = "cpu", conformance: str = "document",
+    math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     out: Sequence[object] | None = None, threads: int | None = None,
 ) -> Gradients:
     """Gradients of the time-batch-channel convolution: tensors (T, B, C), weight (K, Cin, Cout), stride 1.
@@ -146,41 +157,49 @@ def conv_tbc_backward(
     g, x, w = _operand(grad_output, "grad_output"), _operand(input, "input"), _operand(weight, "weight")
     b = None if bias is None else _operand(bias, "bias")
     given = _given(out)
-    plan = _planned(Operator.TBC, g, x, w, b, given, (pad, math, product, conformance))
+    buffers = _specs(given, "ND")
+    rules = (math, product, conformance)
+
+    def requested() -> Request:
+        bias_spec = None if b is None else spec_of(b, "ND")
+        return tbc_backward_request(
+            spec_of(g, "ND"), spec_of(x, "ND"), spec_of(w, "ND"), bias_spec, pad, Rules(*rules), buffers
+        )
+
+    tensors = (g, x, w) if b is None else (g, x, w, b)
+    plan = remembered(_key(Operator.TBC, tensors, buffers, (pad, rules)), requested).accepted()
     return _execute(plan, g, x, w, given, threads)
 
 
 def convolution(
     input: object, weight: object, bias: object | None = None, *, stride: Numbers = 1, padding: Padding = 0,
     dilation: Numbers = 1, transposed: bool = False, output_padding: Numbers = 0, groups: int = 1,
-    math: str | int = "keep", product: str = "cpu", conformance: str = "document", out: object | None = None,
+    math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, out: object | None = None,
     threads: int | None = None,
 ) -> Any:
     """The forward pass: the remaining derivative of the same law. Rules of the product `cpu`, numerics of `product`."""
     x, w = _operand(input, "input"), _operand(weight, "weight")
-    rank = max(x.array.ndim - 2, 1)
-    request = Request(
-        Operator.CONV, None, _spec(x), _spec(w), stride=numbers("stride", stride, rank),
-        padding=_pads("padding", padding, rank), dilation=numbers("dilation", dilation, rank),
-        transposed=arguments.flag("transposed", transposed),
-        output_padding=numbers("output_padding", output_padding, rank),
-        groups=number("groups", groups), output_mask=(False, False, False), math=read_math(math), forward=True,
-        product=read_product(product), conformance=read_conformance(conformance),
-    )
-    return _forward(request, x, w, bias, out, threads)
+    asked = (None, stride, padding, dilation, transposed, output_padding, groups, (False, False, False))
+    rules = (math, product, conformance)
+    plan = remembered(
+        _key(Operator.CONV, (x, w), None, (asked, rules)),
+        lambda: forward_request(spec_of(x), spec_of(w), Attributes(*asked), Rules(*rules)),
+    ).accepted()
+    return _forward(plan, x, w, bias, out, threads)
 
 
 def conv_tbc(
     input: object, weight: object, bias: object | None = None, *, pad: int = 0, math: str | int = "keep",
-    product: str = "cpu", conformance: str = "document", out: object | None = None, threads: int | None = None,
+    product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, out: object | None = None, threads: int | None = None,
 ) -> Any:
     """The forward pass of the time-batch-channel convolution."""
     x, w = _operand(input, "input"), _operand(weight, "weight")
-    request = Request(
-        Operator.TBC, None, _spec(x, "ND"), _spec(w, "ND"), pad=number("pad", pad), math=read_math(math), forward=True,
-        output_mask=(False, False, False), product=read_product(product), conformance=read_conformance(conformance),
-    )
-    return _forward(request, x, w, bias, out, threads)
+    rules = (math, product, conformance)
+    plan = remembered(
+        _key(Operator.TBC, (x, w), None, (pad, rules)),
+        lambda: forward_request(spec_of(x, "ND"), spec_of(w, "ND"), None, Rules(*rules), pad),
+    ).accepted()
+    return _forward(plan, x, w, bias, out, threads)
 
 
 def plan(request: Request) -> ExecutablePlan:
@@ -188,12 +207,7 @@ def plan(request: Request) -> ExecutablePlan:
 
     Refusals raise `ConvGradError`; what is no Request, or names no product, raises what `check` raises.
     """
-    verdict = check(request)
-    if not verdict.ok:
-        raise ConvGradError(
-            verdict.message, status=verdict.status, rule=verdict.rule_id, value=verdict.value, line=verdict.line
-        )
-    made = engines.prepared(make_plan(prove(request), verdict.advice))
+    made = decide(request).accepted()
     return ExecutablePlan(*(getattr(made, f.name) for f in fields(made)))
 
 
@@ -247,84 +261,32 @@ def _buffer(buffer: object, name: str) -> Operand:
     return Operand(array, dtype, layout)
 
 
-def _pads(name: str, value: object, rank: int) -> tuple[PadEntry, ...]:
-    def entry(v: object) -> PadEntry:
-        pair = arguments.entries(name, v)
-        if pair is None:
-            return number(name, v)
-        if len(pair) != 2:
-            raise ConvGradError(f"{name}: a pair is (low, high), got {told(v)}", rule=f"{name}.type", value=v)
-        return number(name, pair[0]), number(name, pair[1])
-
-    found = arguments.entries(name, value)
-    return (number(name, value),) * rank if found is None else _plainest(tuple(entry(v) for v in found), rank)
-
-
-def _plainest(padding: tuple[PadEntry, ...], rank: int) -> tuple[PadEntry, ...]:
-    """The vendor's own form where it has one: pairs of equals are one number, 2-D pairs are four numbers."""
-    if not any(isinstance(p, tuple) for p in padding):
-        return padding
-    pairs = tuple(p if isinstance(p, tuple) else (p, p) for p in padding)
-    if all(low == high for low, high in pairs):
-        return tuple(low for low, _ in pairs)
-    if rank == 2 and len(pairs) == 2:
-        return (*pairs[0], *pairs[1])
-    return padding
-
-
-def read_math(value: object) -> int:
-    """cubeMathType by name or number."""
-    if isinstance(value, str):
-        if value not in MATH_NAMES:
-            message = f"math must be one of {', '.join(MATH_NAMES)}, got {told(value)}"
-            raise ConvGradError(message, rule="math.name", value=value)
-        return MATH_NAMES.index(value)
-    return number("math", value)
-
-
-def read_product(value: object) -> str:
-    """The key of a product, by any of its names."""
-    try:
-        return products.find(cast(Any, value)).key
-    except MemoryError:
-        raise
-    except Exception:  # no name, or an object that does not tell its own
-        names = ", ".join(products.KEYS)
-        message = f"unknown product {told(value)}: use one of {names}, or a name such as Ascend910B3"
-        raise ConvGradError(message, rule="product.name", value=value) from None
-
-
-def read_conformance(value: object) -> str:
-    """`document` or `runtime`."""
-    if not isinstance(value, str) or value not in CONFORMANCES:
-        raise ConvGradError(
-            f"conformance must be document or runtime, got {told(value)}", rule="conformance.name", value=value
-        )
-    return value
-
-
-def _spec(operand: Operand, default_format: str = "") -> TensorSpec:
+def spec_of(operand: Operand, default_format: str = "") -> TensorSpec:
+    """Shape, dtype and format of an operand."""
     array = operand.array
-    layout = operand.format or default_format or _FORMATS.get(array.ndim, "ND")
+    layout = operand.format or default_format or FORMAT_BY_RANK.get(array.ndim, "ND")
     return TensorSpec(array.shape, operand.dtype, layout)
 
 
-# ---- planning ----------------------------------------------------------------------------------------------
-
-_plans: dict[tuple[Any, ...], ExecutablePlan] = {}
-_short: dict[tuple[Any, ...], ExecutablePlan] = {}
-"""Plans of calls on plain arrays, by what can be read from them at once.
-
-Both keys hold the attributes and their text: 1 == 1.0 in Python, but a stride of 1.0 is refused.
-"""
-_MOST_PLANS = 4096
+# ---- keys of decisions -------------------------------------------------------------------------------------
+#
+# Keys hold the attributes and their text: 1 == 1.0 in Python, but a stride of 1.0 is refused.
 
 
 def _short_key(grad_output: object, input: object, weight: object, asked: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The key of a call on plain arrays, by what can be read from them at once."""
     if type(grad_output) is type(input) is type(weight) is np.ndarray:
         g, x, w = grad_output, input, weight
         return (g.shape, g.dtype, x.shape, x.dtype, w.shape, w.dtype, *_key_of(asked))
     return None
+
+
+def _key(
+    operator: Operator, tensors: tuple[Operand, ...], buffers: Specs | None, asked: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """The key of any call; buffers are none for a forward pass."""
+    described = tuple((t.array.shape, t.dtype, t.format) for t in tensors)
+    return (operator, described, buffers, *_key_of(asked))
 
 
 def _key_of(asked: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -345,94 +307,14 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
 
 
-def _known(key: tuple[Any, ...]) -> ExecutablePlan | None:
-    try:
-        return _short.get(key)
-    except MemoryError:
-        raise
-    except Exception:  # an array among the attributes, or an object that cannot be compared
-        return None
-
-
-def _planned(
-    operator: Operator, g: Operand, x: Operand, w: Operand, b: Operand | None,
-    given: Buffers, asked: tuple[Any, ...],
-) -> ExecutablePlan:
-    """The plan of this call, from memory when the same call was planned before."""
-    key = (
-        operator, g.array.shape, g.dtype, x.array.shape, x.dtype, w.array.shape, w.dtype, g.format, x.format, w.format,
-        None if b is None else (b.array.shape, b.dtype),
-        None if given == _NOTHING_GIVEN else tuple(None if o is None else _spec(o) for o in given),
-        *_key_of(asked),
-    )
-    try:
-        known = _plans.get(key)
-    except MemoryError:
-        raise
-    except Exception:  # an array among the attributes, or an object that cannot be compared: not kept
-        return plan(requested(operator, g, x, w, b, given, asked))
-    if known is not None:
-        return known
-    made = plan(requested(operator, g, x, w, b, given, asked))
-    if len(_plans) >= _MOST_PLANS:
-        _plans.clear()
-    _plans[key] = made
-    return made
-
-
-def requested(
-    operator: Operator, g: Operand, x: Operand, w: Operand, b: Operand | None, given: Buffers,
-    asked: tuple[Any, ...],
-) -> Request:
-    """The request a call stands for; of the operands only shape, dtype and format count."""
-    tbc = operator is Operator.TBC
-    request = _tbc_request(g, x, w, b, given, asked) if tbc else _conv_request(g, x, w, given, asked)
-    if request.product == "cpu":
-        _refuse_other_dtypes(request, (x.dtype, w.dtype, b.dtype if b else g.dtype), given)
-    return request
-
-
-def _refuse_other_dtypes(request: Request, own: Sequence[str], given: Buffers) -> None:
-    """A gradient has the dtype of its tensor. (Vendor products have rows of their own about this.)"""
-    for i, (buffer, dtype) in enumerate(zip(given, own, strict=True)):
-        if buffer is not None and buffer.dtype != dtype:
-            raise ConvGradError(
-                f"out[{i}] must be {dtype}, got {buffer.dtype}", rule="out.dtype", value=buffer.dtype, line=str(request)
-            )
-
-
-def _conv_request(g: Operand, x: Operand, w: Operand, given: Buffers, asked: tuple[Any, ...]) -> Request:
-    bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask, math, product, conformance = asked
-    rank = max(x.array.ndim - 2, 1)
-    channels = g.array.shape[1] if g.array.ndim > 1 else 0
-    sizes = (channels,) if bias_sizes is None else numbers("bias_sizes", bias_sizes, 1)
-    wanted = arguments.flags("output_mask", mask)
-    ordinary = (_spec(x), _spec(w), TensorSpec((channels,), g.dtype, "ND"))
-    grad_input, grad_weight, grad_bias = (
-        (_spec(o, "ND" if i == 2 else "") if o is not None else spec) if i < len(wanted) and wanted[i] else None
-        for i, (o, spec) in enumerate(zip(given, ordinary, strict=True))
-    )
-    return Request(
-        Operator.CONV, _spec(g), _spec(x), _spec(w), None, sizes, numbers("stride", stride, rank),
-        _pads("padding", padding, rank), numbers("dilation", dilation, rank), arguments.flag("transposed", transposed),
-        numbers("output_padding", output_padding, rank), number("groups", groups), wanted, read_math(math),
-        grad_input, grad_weight, grad_bias,
-        product=read_product(product), conformance=read_conformance(conformance),
-    )
-
-
-def _tbc_request(
-    g: Operand, x: Operand, w: Operand, b: Operand | None, given: Buffers, asked: tuple[Any, ...]
-) -> Request:
-    pad, math, product, conformance = asked
-    channels = g.array.shape[2] if g.array.ndim > 2 else 0
-    bias = TensorSpec((channels,), g.dtype, "ND") if b is None else _spec(b, "ND")
-    ordinary = (_spec(x, "ND"), _spec(w, "ND"), bias)
-    outputs = [spec if o is None else _spec(o, "ND") for o, spec in zip(given, ordinary, strict=True)]
-    return Request(
-        Operator.TBC, _spec(g, "ND"), _spec(x, "ND"), _spec(w, "ND"), bias, math=read_math(math),
-        grad_input=outputs[0], grad_weight=outputs[1], grad_bias=outputs[2], pad=number("pad", pad),
-        product=read_product(product), conformance=read_conformance(conformance),
+def _specs(given: Buffers, default_format: str = "") -> Specs:
+    """What the buffers are that a caller gives."""
+    if given == _NOTHING_GIVEN:
+        return NOTHING_GIVEN
+    dx, dw, db = given
+    return (
+        None if dx is None else spec_of(dx, default_format), None if dw is None else spec_of(dw, default_format),
+        None if db is None else spec_of(db, "ND"),
     )
 
 
@@ -440,7 +322,7 @@ def _tbc_request(
 
 
 def _execute(
-    made: ExecutablePlan, g: Operand, x: Operand, w: Operand, given: Buffers, threads: int | None
+    made: Plan, g: Operand, x: Operand, w: Operand, given: Buffers, threads: int | None
 ) -> Gradients:
     if given != _NOTHING_GIVEN:
         _refuse_overlap(made.problem, (g, x, w), given)
@@ -506,12 +388,10 @@ def bias_values(bias: AnyArray, dtype: str, line: str) -> AnyArray:
 
 
 def _forward(
-    request: Request, x: Operand, w: Operand, bias: object | None, out: object | None, threads: int | None
+    made: Plan, x: Operand, w: Operand, bias: object | None, out: object | None, threads: int | None
 ) -> Any:
-    request = with_output(request)
-    made = plan(request)
     b = None
-    spec = request.grad_output
+    spec = made.problem.request.grad_output
     assert spec is not None
     channels = spec.shape[made.problem.data_order[1] or 0]
     if bias is not None:

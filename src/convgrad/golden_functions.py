@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from convgrad import functional
+from convgrad.calls import requests
+from convgrad.calls.decide import decide
 from convgrad.core import arguments
 from convgrad.core.arguments import number
 from convgrad.core.operands import Operands
-from convgrad.core.request import FORMAT_BY_RANK, Operator, Request, TensorSpec
+from convgrad.core.request import DEFAULT_CONFORMANCE, FORMAT_BY_RANK, Operator, Request, TensorSpec
 from convgrad.core.tensor import Tensor, read_tensor
 from convgrad.lab.golden.writing import expected
 
@@ -36,7 +37,7 @@ def _ints(name: str, values: object) -> tuple[int, ...]:
 
 
 def _results(request: Request, g: Tensor, x: Tensor, w: Tensor, wide: bool) -> list[Any]:
-    plan = functional.plan(request)
+    plan = decide(request).accepted()
     found = expected(plan, Operands(g.data, x.data, w.data), wide)
     stored = {step.result.value: step.stored_as for step in plan.steps}
     return [
@@ -50,7 +51,8 @@ def aclnnConvolutionBackward(
     gradOutput: Any, input: Any, weight: Any, biasSizes: Sequence[int] | None, stride: Sequence[int],
     padding: Sequence[int], dilation: Sequence[int], transposed: bool = False,
     outputPadding: Sequence[int] | None = None, groups: int = 1, outputMask: Sequence[bool] = (True, True, True),
-    cubeMathType: int = 0, *, product: str = PRODUCT, conformance: str = "document", wide: bool = False, **_: Any,
+    cubeMathType: int = 0, *, product: str = PRODUCT, conformance: str = DEFAULT_CONFORMANCE, wide: bool = False,
+    **_: Any,
 ) -> list[Any]:
     """Expected gradInput, gradWeight, gradBias. A call the contract refuses raises `ConvGradError`."""
     g, x, w = read_tensor("gradOutput", gradOutput), read_tensor("input", input), read_tensor("weight", weight)
@@ -63,14 +65,14 @@ def aclnnConvolutionBackward(
         strides, _ints("padding", padding), _ints("dilation", dilation), arguments.flag("transposed", transposed),
         (0,) * len(strides) if outputPadding is None else _ints("outputPadding", outputPadding),
         number("groups", groups), mask, number("cubeMathType", cubeMathType), outputs[0], outputs[1], outputs[2],
-        product=functional.read_product(product), conformance=functional.read_conformance(conformance),
+        product=requests.read_product(product), conformance=requests.read_conformance(conformance),
     )
     return _results(request, g, x, w, arguments.flag("wide", wide))
 
 
 def aclnnConvTbcBackward(
     self: Any, input: Any, weight: Any, bias: Any, pad: int, cubeMathType: int = 0, *, product: str = PRODUCT,
-    conformance: str = "document", wide: bool = False, **_: Any,
+    conformance: str = DEFAULT_CONFORMANCE, wide: bool = False, **_: Any,
 ) -> list[Any]:
     """Expected gradInput, gradWeight, gradBias of the time-batch-channel convolution."""
     g, x, w = read_tensor("self", self), read_tensor("input", input), read_tensor("weight", weight)
@@ -79,7 +81,7 @@ def aclnnConvTbcBackward(
         Operator.TBC, _spec(g, "ND"), _spec(x, "ND"), _spec(w, "ND"), _spec(b, "ND"),
         math=number("cubeMathType", cubeMathType),
         grad_input=_spec(x, "ND"), grad_weight=_spec(w, "ND"), grad_bias=_spec(b, "ND"), pad=number("pad", pad),
-        product=functional.read_product(product), conformance=functional.read_conformance(conformance),
+        product=requests.read_product(product), conformance=requests.read_conformance(conformance),
     )
     return _results(request, g, x, w, arguments.flag("wide", wide))
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from convgrad import engines
 from convgrad.aclnn import settings
 from convgrad.aclnn.error_text import fail, words_of
 from convgrad.aclnn.executors import aclOpExecutor, run_phase_two
 from convgrad.aclnn.tensors import Slot, Unreadable, slot
+from convgrad.calls.decide import decide
 from convgrad.core import arguments
 from convgrad.core.arguments import number
-from convgrad.core.plan import make_plan
-from convgrad.core.problem import prove
 from convgrad.core.request import Operator, Request
 from convgrad.core.status import Status
-from convgrad.rules.check import check
 
 Ints = Sequence[int] | None
 PhaseOne = tuple[int, aclOpExecutor | None, Status]
@@ -79,11 +76,12 @@ def aclnnConvTbcBackward(workspace: object, workspaceSize: int, executor: object
 
 
 def _phase_one(request: Request, slots: dict[str, Slot | None]) -> PhaseOne:
-    verdict = check(request)
-    if not verdict.ok:
+    decision = decide(request)
+    verdict = decision.verdict
+    if decision.plan is None:
         text = f"{verdict.message} [rule {verdict.rule_id}; reproduce: {verdict.line}]"
         return _refused(request.operator, verdict.status, text)
-    plan = engines.prepared(make_plan(prove(request), verdict.advice))
+    plan = decision.plan
     given = {name: s for name, s in slots.items() if s is not None}
     return plan.workspace_bytes, aclOpExecutor(_NAMES[request.operator], plan, given), Status.SUCCESS
 

@@ -6,7 +6,7 @@ import os
 
 from convgrad.core import products
 from convgrad.core.arguments import number, told
-from convgrad.core.request import CONFORMANCES
+from convgrad.core.request import CONFORMANCES, DEFAULT_CONFORMANCE
 from convgrad.core.status import ConvGradError
 
 DEFAULT_PRODUCT = "A2"
@@ -40,7 +40,8 @@ def set_conformance(name: str | None) -> None:
 
 def conformance() -> str:
     """The conformance in force; a ValueError when `CONVGRAD_CONFORMANCE` is no known name."""
-    return _chosen.get("conformance") or _known_conformance(os.environ.get("CONVGRAD_CONFORMANCE") or "document")
+    asked = os.environ.get("CONVGRAD_CONFORMANCE") or DEFAULT_CONFORMANCE
+    return _chosen.get("conformance") or _known_conformance(asked)
 
 
 def _known_conformance(name: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from convgrad.core import dtypes
+from convgrad.core.request import DEFAULT_CONFORMANCE
 from convgrad.lab.cases import files, generate, own, values
 from convgrad.lab.cases.case import Case, conformance_name, parse_fill, product_key
 from convgrad.rules.check import check
@@ -57,7 +58,7 @@ def _add_gen(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     parser.add_argument("shapes", nargs="+", choices=generate.SHAPES, metavar="SHAPES")
     parser.add_argument("--product", default="A2", help="default: %(default)s")
-    parser.add_argument("--conformance", default="document")
+    parser.add_argument("--conformance", default=DEFAULT_CONFORMANCE)
     parser.add_argument("--dtype", default="fp16,bf16,fp32", help="with commas (default: %(default)s)")
     parser.add_argument("--math", default="keep", help="with commas (default: %(default)s)")
     parser.add_argument("--values", default="normal", help="with commas (default: %(default)s)")

@@ -9,7 +9,7 @@ from typing import Any
 from convgrad import functional
 from convgrad.core import dtypes, products, rounding
 from convgrad.core.problem_line import parse
-from convgrad.core.request import CONFORMANCES, Operator, Request
+from convgrad.core.request import CONFORMANCES, DEFAULT_CONFORMANCE, Operator, Request
 from convgrad.core.status import Status
 from convgrad.lab import scaleout as scaleout_plan
 from convgrad.rules import sentences
@@ -42,7 +42,7 @@ def add_command(subparsers: Any) -> None:
     parser.add_argument("--product", default="A2", help="a product: " + ", ".join(products.KEYS))
     parser.add_argument("--against", help="another product: show only the rows that differ")
     parser.add_argument("--operator", choices=[o.value for o in Operator], help="conv or tbc; both if left out")
-    parser.add_argument("--conformance", choices=CONFORMANCES, default="document")
+    parser.add_argument("--conformance", choices=CONFORMANCES, default=DEFAULT_CONFORMANCE)
     parser.add_argument("--language", choices=("en", "zh"), default="en")
     parser.set_defaults(run=_rules)
     parser = subparsers.add_parser("dtypes", help="the number formats, or values rounded to one")

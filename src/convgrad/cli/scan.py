@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from convgrad.core import products
-from convgrad.core.request import CONFORMANCES, MATH_NAMES
+from convgrad.core.request import CONFORMANCES, DEFAULT_CONFORMANCE, MATH_NAMES
 from convgrad.text.terminal import ExitCode, UsageError, print_json
 from convgrad.torch.scanning import PRODUCTS, Answer, scan
 
@@ -43,7 +43,7 @@ def add_command(subparsers: Any) -> None:
     parser.add_argument("--math", choices=MATH_NAMES, help="cubeMathType (default: what allow_hf32 stands for)")
     parser.add_argument("--no-hf32", action="store_true", help="the device's allow_hf32 switch turned off")
     parser.add_argument("--dtype", help="as if the model were converted first: bfloat16, float16 ...")
-    parser.add_argument("--conformance", choices=CONFORMANCES, default="document")
+    parser.add_argument("--conformance", choices=CONFORMANCES, default=DEFAULT_CONFORMANCE)
     parser.add_argument("--output", "-o", type=Path, metavar="FILE", help="write the JSON to a file too")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write an HTML page too")
     parser.set_defaults(run=_run)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from convgrad.core import products
 from convgrad.core.products import CONV_VENDOR, OLDER
+from convgrad.core.request import DEFAULT_CONFORMANCE
 
 KEEP, ALLOW_DOWN, USE_FP16, USE_HF32 = range(4)
 _RECENT = ("cpu", "950", "A3", "A2")
@@ -49,7 +50,7 @@ def hf32_of(product: str) -> str:
     return "hf32_10" if products.find(product).hf32_fraction_bits == 10 else "hf32"
 
 
-def compute_dtype(product: str, promoted: str, math: int, conformance: str = "document") -> str:
+def compute_dtype(product: str, promoted: str, math: int, conformance: str = DEFAULT_CONFORMANCE) -> str:
     """The compute dtype of an accepted request; a pair the product does not know is computed as on `cpu`."""
     row = _BY_KEY.get((product, promoted, math)) or _BY_KEY.get(("cpu", promoted, math))
     if row is None:

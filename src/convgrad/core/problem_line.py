@@ -26,6 +26,7 @@ from convgrad.core import arguments, dtypes, products
 from convgrad.core.geometry import coarse_size, fine_size
 from convgrad.core.request import (
     CONFORMANCES,
+    DEFAULT_CONFORMANCE,
     FORMAT_BY_RANK,
     MATH_NAMES,
     MOST_DIGITS,
@@ -283,7 +284,7 @@ def write(r: Request) -> str:
         want = "xwb"
     math = MATH_NAMES[r.math] if 0 <= r.math < len(MATH_NAMES) else str(r.math)
     tail = [f"math={math}", f"want={want}", f"on={r.product}"]
-    if r.conformance != "document":
+    if r.conformance != DEFAULT_CONFORMANCE:
         tail.append(f"as={r.conformance}")
     # Leave `o` out when it follows from the rest; then say only what the short words do not.
     for line_words in ([w for w in words if not w.startswith("o") or w.startswith("op")], words):

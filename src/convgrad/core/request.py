@@ -15,6 +15,7 @@ from convgrad.core.status import ConvGradError
 PadEntry = int | tuple[int, int]
 MATH_NAMES = ("keep", "allow_down", "fp16", "hf32")
 CONFORMANCES = ("document", "runtime")
+DEFAULT_CONFORMANCE = CONFORMANCES[0]
 FORMAT_BY_RANK = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 """The format an array without one is read in."""
 MOST_DIGITS = 39
@@ -81,7 +82,7 @@ class Request:
     pad: int = 0
     forward: bool = False
     product: str = "cpu"
-    conformance: str = "document"
+    conformance: str = DEFAULT_CONFORMANCE
 
     def __post_init__(self) -> None:
         for name, read in _READERS:

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from convgrad.calls.requests import (
+    Attributes,
+    Numbers,
+    Padding,
+    Rules,
+    conv_backward_request,
+    tbc_backward_request,
+)
 from convgrad.core import arguments
 from convgrad.core.partition import Partition, partition
-from convgrad.core.request import Operator, Request
+from convgrad.core.request import DEFAULT_CONFORMANCE, Request
 from convgrad.core.status import ConvGradError
 from convgrad.dask.collections import Rechunked, Tensor, operand, partitioned
 from convgrad.dask.graph import gradients
-from convgrad.functional import Gradients, Numbers, Operand, Padding, plan, requested
+from convgrad.functional import Gradients, Operand, plan, spec_of
 
 __all__ = ["Rechunked", "Tensor", "chunks", "conv_backward", "conv_tbc_backward"]
 
@@ -23,7 +31,7 @@ def conv_backward(
     grad_output: object, input: object, weight: object, bias_sizes: Sequence[int] | None = None, *,
     stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1, transposed: bool = False,
     output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
-    math: str | int = "keep", product: str = "cpu", conformance: str = "document",
+    math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     out: Sequence[object] | None = None, threads: int | None = None,
 ) -> Gradients:
     """Lazy gradients of a 1-D, 2-D or 3-D convolution, plain or transposed; arguments as `convgrad.conv_backward`.
@@ -39,24 +47,22 @@ def conv_backward(
     """
     _refuse_buffers(out)
     g, x, w = operand(grad_output, "grad_output"), operand(input, "input"), operand(weight, "weight")
-    asked = (
-        bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask, math, product,
-        conformance,
-    )
-    return _lazy(requested(Operator.CONV, g, x, w, None, (None, None, None), asked), g, x, w, threads)
+    asked = Attributes(bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask)
+    rules = Rules(math, product, conformance)
+    return _lazy(conv_backward_request(spec_of(g), spec_of(x), spec_of(w), asked, rules), g, x, w, threads)
 
 
 def conv_tbc_backward(
     grad_output: object, input: object, weight: object, bias: object | None = None, *, pad: int = 0,
-    math: str | int = "keep", product: str = "cpu", conformance: str = "document",
+    math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     out: Sequence[object] | None = None, threads: int | None = None,
 ) -> Gradients:
     """Lazy gradients of the time-batch-channel convolution; arguments as `convgrad.conv_tbc_backward`."""
     _refuse_buffers(out)
     g, x, w = operand(grad_output, "grad_output"), operand(input, "input"), operand(weight, "weight")
     b = None if bias is None else operand(bias, "bias")
-    asked = (pad, math, product, conformance)
-    return _lazy(requested(Operator.TBC, g, x, w, b, (None, None, None), asked), g, x, w, threads)
+    specs = (spec_of(g, "ND"), spec_of(x, "ND"), spec_of(w, "ND"), None if b is None else spec_of(b, "ND"))
+    return _lazy(tbc_backward_request(*specs, pad, Rules(math, product, conformance)), g, x, w, threads)
 
 
 def chunks(request: Request | str) -> dict[str, tuple[tuple[int, ...], ...]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from convgrad.core import dtypes
 from convgrad.core.precision import compute_dtype
-from convgrad.core.request import Operator, Request
+from convgrad.core.request import DEFAULT_CONFORMANCE, Operator, Request
 from convgrad.core.status import Status
 from convgrad.rules.check import check
 from convgrad.rules.facts import Facts
@@ -30,7 +30,7 @@ class Cell:
     transposed_only: bool = False
 
 
-def grid_cell(product: str, dtype: str, math: int, conformance: str = "document",
+def grid_cell(product: str, dtype: str, math: int, conformance: str = DEFAULT_CONFORMANCE,
               operator: Operator = Operator.CONV) -> Cell:  # fmt: skip
     """What the contract says to a smallest call whose tensors all have one dtype; transposed if plain is refused."""
     kinds = ("conv", "tconv") if operator is Operator.CONV else ("tbc",)

@@ -1,23 +1,26 @@
 """From the arguments of a torch operator to a decided call, and from a decided call to gradients.
-
-Decisions (request, verdict, plan) are kept: a training loop asks for the same few again and again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from convgrad import engines, functional
-from convgrad.core.plan import Plan, Result, make_plan
-from convgrad.core.problem import prove
-from convgrad.core.request import FORMAT_BY_RANK, Operator, Request, TensorSpec, with_output
+from convgrad.calls import requests
+from convgrad.calls.decide import Decision, refusal, remembered
+from convgrad.calls.requests import Attributes
+from convgrad.core.plan import Plan, Result
+from convgrad.core.request import DEFAULT_CONFORMANCE, FORMAT_BY_RANK, Request, TensorSpec
 from convgrad.core.status import ConvGradError
-from convgrad.rules.check import Verdict, check
 from convgrad.torch.memory import allocated, array_of, dtype_name, gradient_like, is_channels_last
+
+__all__ = [
+    "Attributes", "Decision", "Settings", "Three", "conv_request", "decide_conv", "decide_forward", "decide_tbc",
+    "gradients", "output", "output_like", "refusal", "spec_of", "tbc_request",
+]
 
 TensorOrNone = torch.Tensor | None
 Three = tuple[TensorOrNone, TensorOrNone, TensorOrNone]
@@ -29,53 +32,21 @@ class Settings:
 
     product: str = "cpu"
     math: int = 0
-    conformance: str = "document"
+    conformance: str = DEFAULT_CONFORMANCE
     compute: str | None = None
     """Operands are rounded to this dtype, whatever the product would do."""
+
+    @property
+    def rules(self) -> requests.Rules:
+        """As a part of a request."""
+        return requests.Rules(self.math, self.product, self.conformance)
 
     @staticmethod
     def of(product: str, math: str | int, conformance: str) -> Settings:
         """From the names users write; a wrong one raises."""
         return Settings(
-            functional.read_product(product), functional.read_math(math), functional.read_conformance(conformance)
+            requests.read_product(product), requests.read_math(math), requests.read_conformance(conformance)
         )
-
-
-class Attributes(NamedTuple):
-    """The numbers of aten.convolution_backward, in its order."""
-
-    bias_sizes: tuple[int, ...] | None
-    stride: tuple[int, ...]
-    padding: tuple[int, ...]
-    dilation: tuple[int, ...]
-    transposed: bool
-    output_padding: tuple[int, ...]
-    groups: int
-    output_mask: tuple[bool, ...]
-
-    @staticmethod
-    def of(values: Sequence[Any]) -> Attributes:
-        """Lists, as the dispatcher passes them, as tuples."""
-        as_tuples: list[Any] = [tuple(v) if isinstance(v, (list, tuple)) else v for v in values]
-        return Attributes(*as_tuples)
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What the rules say to a call, and how it is computed if they accept it."""
-
-    request: Request
-    verdict: Verdict
-    plan: Plan | None
-
-    @property
-    def computed_in(self) -> str:
-        """The dtype operands are rounded to; empty when refused."""
-        return self.plan.operand if self.plan else ""
-
-
-_decisions: dict[Any, Decision] = {}
-_MOST_DECISIONS = 4096
 
 
 def decide_conv(
@@ -85,8 +56,9 @@ def decide_conv(
     key = (
         settings, attributes, grad_output.shape, grad_output.dtype, input.shape, input.dtype, weight.shape, weight.dtype
     )
-    known = _decisions.get(key)
-    return known or _keep(key, _decide(conv_request(settings, grad_output, input, weight, attributes), settings))
+    return remembered(
+        key, lambda: conv_request(settings, grad_output, input, weight, attributes), settings.compute
+    )
 
 
 def decide_tbc(
@@ -98,8 +70,9 @@ def decide_tbc(
         settings, pad, grad_output.shape, grad_output.dtype, input.shape, input.dtype, weight.shape, weight.dtype,
         bias.shape, bias.dtype,
     )
-    known = _decisions.get(key)
-    return known or _keep(key, _decide(tbc_request(settings, grad_output, input, weight, bias, pad), settings))
+    return remembered(
+        key, lambda: tbc_request(settings, grad_output, input, weight, bias, pad), settings.compute
+    )
 
 
 def decide_forward(
@@ -107,60 +80,33 @@ def decide_forward(
 ) -> Decision:
     """The decision on one forward pass; `numbers` is the padding alone for the time-batch-channel operator."""
     key = (settings, numbers, input.shape, input.dtype, weight.shape, weight.dtype)
-    known = _decisions.get(key)
-    if known:
-        return known
-    none_wanted = {"output_mask": (False, False, False), "math": settings.math, "forward": True}
-    rules = {"product": settings.product, "conformance": settings.conformance}
+    return remembered(key, lambda: _forward_request(settings, input, weight, numbers), settings.compute)
+
+
+def _forward_request(
+    settings: Settings, input: torch.Tensor, weight: torch.Tensor, numbers: Attributes | int
+) -> Request:
     if isinstance(numbers, int):
-        x, w = (replace(spec_of(t), format="ND") for t in (input, weight))
-        request = Request(Operator.TBC, None, x, w, pad=numbers, **none_wanted, **rules)  # type: ignore[arg-type]
-    else:
-        a = numbers
-        request = Request(
-            Operator.CONV, None, spec_of(input), spec_of(weight), stride=a.stride,
-            padding=_pads(a.padding, input.dim() - 2), dilation=a.dilation, transposed=a.transposed,
-            output_padding=a.output_padding, groups=a.groups, **none_wanted, **rules,  # type: ignore[arg-type]
-        )
-    return _keep(key, _decide(with_output(request), settings))
-
-
-def _keep(key: Any, decision: Decision) -> Decision:
-    if len(_decisions) >= _MOST_DECISIONS:
-        _decisions.clear()
-    _decisions[key] = decision
-    return decision
-
-
-def _decide(request: Request, settings: Settings) -> Decision:
-    verdict = check(request)
-    if not verdict.ok:
-        return Decision(request, verdict, None)
-    if settings.compute is None:
-        return Decision(request, verdict, functional.plan(request))
-    return Decision(request, verdict, engines.prepared(make_plan(prove(request), compute=settings.compute)))
+        return requests.forward_request(_nd(input), _nd(weight), None, settings.rules, numbers)
+    padded = numbers._replace(padding=_pads(numbers.padding, input.dim() - 2))
+    return requests.forward_request(spec_of(input), spec_of(weight), padded, settings.rules)
 
 
 def conv_request(
     settings: Settings, grad_output: torch.Tensor, input: torch.Tensor, weight: torch.Tensor, attributes: Attributes
 ) -> Request:
     """The request behind one aten.convolution_backward."""
-    a = attributes
     channels = grad_output.shape[1] if grad_output.dim() > 1 else 0
     # Autograd passes [0] for a layer without bias; the device is then told the number of channels.
-    sizes = a.bias_sizes if a.bias_sizes and any(a.bias_sizes) else (channels,)
-    x, w = spec_of(input), spec_of(weight)
-    b = TensorSpec((channels,), dtype_name(grad_output), "ND")
-    want_x, want_w, want_b = (*a.output_mask, False, False, False)[:3]
-    return Request(
-        Operator.CONV, spec_of(grad_output), x, w, None, sizes, a.stride, _pads(a.padding, input.dim() - 2), a.dilation,
-        a.transposed, a.output_padding, a.groups, a.output_mask, settings.math,
-        x if want_x else None, w if want_w else None, b if want_b else None,
-        product=settings.product, conformance=settings.conformance,
+    sizes: Any = attributes.bias_sizes
+    asked = attributes._replace(
+        bias_sizes=sizes if sizes and any(sizes) else (channels,),
+        padding=_pads(attributes.padding, input.dim() - 2),
     )
+    return requests.conv_backward_request(spec_of(grad_output), spec_of(input), spec_of(weight), asked, settings.rules)
 
 
-def _pads(padding: tuple[int, ...], rank: int) -> tuple[Any, ...]:
+def _pads(padding: Any, rank: int) -> Any:
     """One number per axis as they are; two per axis as (low, high) pairs, in 2-D as the vendor's four numbers."""
     if rank != 2 and len(padding) == 2 * rank:
         return tuple(zip(padding[::2], padding[1::2], strict=True))
@@ -172,11 +118,8 @@ def tbc_request(
     pad: int,
 ) -> Request:
     """The request behind one backward call of torch.conv_tbc."""
-    x, w, b = (replace(spec_of(t), format="ND") for t in (input, weight, bias))
-    return Request(
-        Operator.TBC, replace(spec_of(grad_output), format="ND"), x, w, b, math=settings.math, grad_input=x,
-        grad_weight=w, grad_bias=b, pad=pad, product=settings.product, conformance=settings.conformance,
-    )
+    g, x, w, b = (_nd(t) for t in (grad_output, input, weight, bias))
+    return requests.tbc_backward_request(g, x, w, b, pad, settings.rules)
 
 
 def spec_of(tensor: torch.Tensor) -> TensorSpec:
@@ -184,12 +127,8 @@ def spec_of(tensor: torch.Tensor) -> TensorSpec:
     return TensorSpec(tuple(tensor.shape), dtype_name(tensor), FORMAT_BY_RANK.get(tensor.dim(), "ND"))
 
 
-def refusal(verdict: Verdict, layer: str = "") -> ConvGradError:
-    """The error of a refused call."""
-    message = f"{layer}: {verdict.message}" if layer else verdict.message
-    return ConvGradError(
-        message, status=verdict.status, rule=verdict.rule_id, value=verdict.value, line=verdict.line
-    )
+def _nd(tensor: torch.Tensor) -> TensorSpec:
+    return replace(spec_of(tensor), format="ND")
 
 
 def gradients(

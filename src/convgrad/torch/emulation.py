@@ -19,9 +19,9 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from convgrad import functional
+from convgrad.calls import requests
 from convgrad.core import arguments
-from convgrad.core.request import MATH_NAMES, Request
+from convgrad.core.request import DEFAULT_CONFORMANCE, MATH_NAMES, Request
 from convgrad.core.status import ConvGradError, Status
 from convgrad.rules.check import Verdict
 from convgrad.text import terminal
@@ -117,7 +117,8 @@ class Record(Sequence[Call]):
 
 def emulate(
     product: str = "A2", math: str | int | None = None, *, allow_hf32: bool = True, on_refusal: str = "raise",
-    conformance: str = "document", forward: bool = False, deterministic: bool = True, threads: int | None = None,
+    conformance: str = DEFAULT_CONFORMANCE, forward: bool = False, deterministic: bool = True,
+    threads: int | None = None,
 ) -> Emulation:
     """A context in which a model's convolution gradients are those of `product`; it gives the `Record` of the calls.
 
@@ -142,7 +143,7 @@ def emulate(
 
 def default_math(math: str | int | None, allow_hf32: bool) -> int:
     """The cubeMathType asked for, or the one the device's switch stands for."""
-    number = functional.read_math(("keep", "allow_down")[bool(allow_hf32)] if math is None else math)
+    number = requests.read_math(("keep", "allow_down")[bool(allow_hf32)] if math is None else math)
     if number == MATH_NAMES.index("hf32") and not allow_hf32:
         raise ConvGradError("math='hf32' contradicts allow_hf32=False", rule="math.hf32", value=allow_hf32)
     return number

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from convgrad import functional
+from convgrad.calls import requests
+from convgrad.calls.requests import Numbers, Padding
 from convgrad.core import arguments
-from convgrad.core.request import MATH_NAMES
+from convgrad.core.request import DEFAULT_CONFORMANCE, MATH_NAMES
 from convgrad.core.status import ConvGradError
-from convgrad.functional import Gradients, Numbers, Padding
+from convgrad.functional import Gradients
 from convgrad.torch import operators
 from convgrad.torch.memory import array_of, refuse_unreadable, refuse_unwritable
 
@@ -21,7 +23,7 @@ def conv_backward(
     grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sequence[int] | None = None, *,
     stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1, transposed: bool = False,
     output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
-    math: str = "keep", product: str = "cpu", conformance: str = "document",
+    math: str = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     out: Sequence[Tensor | None] | None = None, threads: int | None = None,
 ) -> Gradients:
     """`convgrad.conv_backward` on torch tensors; differentiable unless `out` is given."""
@@ -48,7 +50,7 @@ def conv_backward(
 
 def conv_tbc_backward(
     grad_output: Tensor, input: Tensor, weight: Tensor, bias: Tensor | None = None, *, pad: int = 0,
-    math: str = "keep", product: str = "cpu", conformance: str = "document",
+    math: str = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     out: Sequence[Tensor | None] | None = None, threads: int | None = None,
 ) -> Gradients:
     """`convgrad.conv_tbc_backward` on torch tensors; differentiable unless `out` is given."""
@@ -70,7 +72,7 @@ def conv_tbc_backward(
 def convolution(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, *, stride: Numbers = 1, padding: Padding = 0,
     dilation: Numbers = 1, transposed: bool = False, output_padding: Numbers = 0, groups: int = 1,
-    math: str = "keep", product: str = "cpu", conformance: str = "document", threads: int | None = None,
+    math: str = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, threads: int | None = None,
 ) -> Tensor:
     """The forward pass on torch tensors; its gradients are `conv_backward`'s, with the same math and product."""
     _refuse(input=input, weight=weight, **({} if bias is None else {"bias": bias}))
@@ -86,7 +88,7 @@ def convolution(
 
 def conv_tbc(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, *, pad: int = 0, math: str = "keep",
-    product: str = "cpu", conformance: str = "document", threads: int | None = None,
+    product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, threads: int | None = None,
 ) -> Tensor:
     """The forward pass of the time-batch-channel convolution on torch tensors; its gradients are convgrad's."""
     _refuse(input=input, weight=weight, **({} if bias is None else {"bias": bias}))
@@ -137,8 +139,8 @@ def _flat(name: str, padding: Any, rank: int) -> list[int]:
 def _how(math: Any, product: Any, conformance: Any, threads: Any) -> tuple[str, str, str, int | None]:
     """Names that exist, and a number of threads."""
     return (
-        MATH_NAMES[functional.read_math(math)] if isinstance(math, str) else _no_name("math", math),
-        functional.read_product(product), functional.read_conformance(conformance), arguments.threads(threads),
+        MATH_NAMES[requests.read_math(math)] if isinstance(math, str) else _no_name("math", math),
+        requests.read_product(product), requests.read_conformance(conformance), arguments.threads(threads),
     )
 
 

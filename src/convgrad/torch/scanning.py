@@ -12,7 +12,7 @@ from typing import Any, overload
 import torch
 from torch import nn
 
-from convgrad.core.request import Request
+from convgrad.core.request import DEFAULT_CONFORMANCE, Request
 from convgrad.core.status import ConvGradError
 from convgrad.rules.check import Verdict, check
 from convgrad.rules.explain import Way, explain
@@ -181,7 +181,7 @@ class Scan(Sequence[Convolution]):
 
 def scan(
     model: nn.Module | str | Path, inputs: object = None, products: Sequence[str] = PRODUCTS, *,
-    math: str | int | None = None, allow_hf32: bool = True, conformance: str = "document",
+    math: str | int | None = None, allow_hf32: bool = True, conformance: str = DEFAULT_CONFORMANCE,
     dtype: torch.dtype | str | None = None,
 ) -> Scan:
     """What each product says to every convolution of `model`, without computing or allocating anything.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import product as every
 
 from convgrad.core.geometry import fine_size
-from convgrad.core.request import MATH_NAMES, Operator, Request
+from convgrad.core.request import DEFAULT_CONFORMANCE, MATH_NAMES, Operator, Request
 from convgrad.lab.cases.case import Case, parse_fill
 from convgrad.rules.check import rows_for
 from convgrad.rules.vocabulary import Between
@@ -58,7 +58,7 @@ SHAPES = (*NETWORKS, "boundary", "random")
 def generate(
     shapes: Sequence[str], product: str, *, dtypes: Sequence[str] = ("fp16", "bf16", "fp32"),
     math: Sequence[str] = ("keep",), fillings: Sequence[str] = ("normal",), count: int = 100, batch: int = 1,
-    seed: int = 0, conformance: str = "document",
+    seed: int = 0, conformance: str = DEFAULT_CONFORMANCE,
 ) -> list[Case]:
     """Cases of the named shapes in every dtype, math type and filling; `count` is for the random ones."""
     cases: list[Case] = []

@@ -18,14 +18,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from convgrad import functional
+from convgrad.calls.decide import decide
 from convgrad.core import rounding
 from convgrad.core.operands import Operands
 from convgrad.core.plan import Plan
 from convgrad.lab.cases.case import Case
 from convgrad.lab.golden import tensor_files
 from convgrad.lab.judging import runs
-from convgrad.rules.check import check
 from convgrad.text.terminal import UsageError
 
 MANIFEST, SUMS = "manifest.json", "SHA256SUMS"
@@ -45,16 +44,17 @@ def expected(plan: Plan, tensors: Operands, wide: bool = False) -> dict[str, Any
 
 def write_case(directory: Path, index: int, case: Case, run_seed: int, extension: str, wide: bool) -> dict[str, Any]:
     """Writes the files of one case; its entry of the manifest."""
-    verdict = check(case.request)
+    decision = decide(case.request)
+    verdict = decision.verdict
     line = str(case.request)
     seed = case.seed_for(run_seed, line)
     entry: dict[str, Any] = {
         "index": index, "name": case.name, "line": line, "values": case.fill_words, "seed": seed,
         "status": int(verdict.status),
     }
-    if not verdict.ok:
+    if decision.plan is None:
         return {**entry, "rule": verdict.rule_id, "message": verdict.message, "files": []}
-    plan = functional.plan(case.request)
+    plan = decision.plan
     tensors = case.tensors(seed)
     place = directory / tensor_files.directory_name(index, case.name)
     place.mkdir(parents=True, exist_ok=True)

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from convgrad import engines
+from convgrad.calls.decide import decide
 from convgrad.core import standards
 from convgrad.core.operands import Operands
-from convgrad.core.plan import Plan, make_plan
-from convgrad.core.problem import prove
+from convgrad.core.plan import Plan
 from convgrad.core.standards import PassRule, Standard
 from convgrad.core.status import Status
 from convgrad.lab.cases.case import Case
@@ -26,7 +25,6 @@ from convgrad.lab.judging import bootstrap, findings, runs
 from convgrad.lab.judging.anatomy import anatomy
 from convgrad.lab.judging.judge import Judged
 from convgrad.lab.run.timing import REPEATS, pytorch_seconds
-from convgrad.rules.check import check
 
 PASS, FAIL, REFUSED, ERROR = "pass", "fail", "refused", "error"
 OUTCOMES = (PASS, FAIL, REFUSED, ERROR)
@@ -57,7 +55,8 @@ class Settings:
 def run_case(index: int, case: Case, settings: Settings) -> tuple[Record, runs.Results]:
     """The record of a case, and its results. Only running out of memory or a fault of ours raises."""
     request = case.request
-    verdict = check(request)
+    decision = decide(request)
+    verdict = decision.verdict
     record = _blank(index, case, settings)
     record.update(
         outcome=PASS, status=int(verdict.status), rule=verdict.rule_id, message=verdict.message,
@@ -68,10 +67,10 @@ def run_case(index: int, case: Case, settings: Settings) -> tuple[Record, runs.R
         why = verdict.message or "accepted"
         record.update(outcome=FAIL, message=f"expected status {case.expect}, got {got}: {why}")
         return record, {}
-    if not verdict.ok:
+    if decision.plan is None:
         record["outcome"] = PASS if case.expect is not None else REFUSED
         return record, {}
-    plan = engines.prepared(make_plan(prove(request), verdict.advice))
+    plan = decision.plan
     needed = _bytes_needed(plan)
     if needed > settings.most_bytes:
         text = f"needs about {needed / 2**30:.1f} GiB to judge; at most {settings.most_bytes / 2**30:.1f} GiB are used"
