@@ -63,6 +63,30 @@ def test_every_module_imports_only_from_its_own_room_and_below():
     assert not wrong, wrong
 
 
+TILE_ROOMS = {"device": (), "shared": ("device",), "input": ("device", "shared"), "filter": ("device", "shared")}
+"""The rooms of `ascendc` and those each may import from; what stands beside them may import from all."""
+
+
+def test_the_rooms_of_the_tile_kernels_import_downwards_only():
+    """Hardware knows no kernel, what both kernels need knows neither, and no kernel knows the other."""
+    wrong = []
+    for module, path in modules().items():
+        outer, _, inner = module.partition(".")
+        room = inner.split(".")[0]
+        if outer == "ascendc" and room in TILE_ROOMS:
+            for name in imports(path):
+                other = name.split(".")
+                if other[0] == "ascendc" and other[1:2] not in [[room], *([one] for one in TILE_ROOMS[room])]:
+                    wrong.append(f"{module} -> {name}")
+    assert not wrong, wrong
+
+
+def test_the_two_tile_kernels_have_the_same_files():
+    """Whoever knows one kernel's folder finds the way in the other."""
+    names = {room: sorted(path.stem for path in (ROOT / "ascendc" / room).glob("*.py")) for room in ("input", "filter")}
+    assert names["input"] == names["filter"] and len(names["input"]) == 16  # fifteen and __init__
+
+
 def test_no_ring_of_imports():
     """Modules imported at the top of a file can be put in an order."""
     all_modules = modules()

@@ -23,7 +23,7 @@ from convgrad.ascendc import (
     int32_t,
     simulate,
 )
-from convgrad.ascendc.simulate import input_types
+from convgrad.ascendc.input.simulate import input_types
 
 
 @cache

@@ -28,11 +28,11 @@ from convgrad.ascendc import (
     simulate_filter,
     to_ndc1hwc0,
 )
-from convgrad.ascendc.filter_checks import MUST_BE_POSITIVE, l1_bytes
-from convgrad.ascendc.filter_search import is_large
-from convgrad.ascendc.filter_walk import filter_shape, filter_tiles_in_order
-from convgrad.ascendc.record_checks import POSITIVE_IN_BOTH
-from convgrad.ascendc.simulate_filter import filter_types
+from convgrad.ascendc.filter.checks import MUST_BE_POSITIVE, l1_bytes
+from convgrad.ascendc.filter.search import is_large
+from convgrad.ascendc.filter.simulate import filter_types
+from convgrad.ascendc.filter.walk import filter_shape, filter_tiles_in_order
+from convgrad.ascendc.shared.record_checks import POSITIVE_IN_BOTH
 from tile_problems import TileProblem, forced_small_filter_tiles, plain_grad_weight, random_problem
 
 PLATFORM = PlatformInfo()

@@ -20,7 +20,7 @@ from convgrad.ascendc import (
     simulate_filter,
     to_fractal_z_3d,
 )
-from convgrad.ascendc.simulate_filter import filter_types, run_filter_core
+from convgrad.ascendc.filter.simulate import filter_types, run_filter_core
 from tile_problems import TileProblem, forced_small_filter_tiles, plain_grad_weight, random_problem, with_filter_tiles
 
 PROBLEM = TileProblem(2, 20, 40, (4, 8, 9), (3, 8, 9), (2, 3, 3), (1, 1, 1), (0, 0, 1, 1, 1, 1), (1, 1, 1), seed=4)

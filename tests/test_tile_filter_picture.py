@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from convgrad.ascendc import TilingError, draw_filter_walk, simulate_filter
-from convgrad.ascendc.picture_filter import tiles_of
+from convgrad.ascendc.filter.picture import tiles_of
 from tile_problems import forced_small_filter_tiles, random_problem
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -8,10 +8,10 @@ import numpy as np
 
 from convgrad.ascendc import Conv3DBackpropFilter, FilterBasicBlock, GlobalTensor, filter_traffic_report, half
 from convgrad.ascendc import simulate_filter as simulate
-from convgrad.ascendc.filter_staged import StagedFilterCube
-from convgrad.ascendc.filter_walk import filter_shape
-from convgrad.ascendc.simulate_filter import filter_types, run_filter_core
-from convgrad.ascendc.traffic_filter import filter_block_traffic, loads_per_block
+from convgrad.ascendc.filter.simulate import filter_types, run_filter_core
+from convgrad.ascendc.filter.staged import StagedFilterCube
+from convgrad.ascendc.filter.traffic import filter_block_traffic, loads_per_block
+from convgrad.ascendc.filter.walk import filter_shape
 from tile_problems import forced_small_filter_tiles, random_problem, with_filter_tiles
 
 COUNTED = ("a_loads", "b_loads", "gm_to_a1", "gm_to_b1", "a1_to_l0a", "b1_to_l0b", "multiply_adds", "rows_loaded")

@@ -19,7 +19,7 @@ from convgrad.ascendc import (
     read_bin,
     simulate,
 )
-from convgrad.ascendc.simulate import input_types
+from convgrad.ascendc.input.simulate import input_types
 from tile_problems import TileProblem, forced_small_tiles, plain_grad_input, random_problem
 
 PROBLEM = TileProblem(1, 20, 40, (4, 8, 9), (3, 8, 9), (2, 3, 3), (1, 1, 1), (0, 0, 1, 1, 1, 1), (1, 1, 1), seed=4)

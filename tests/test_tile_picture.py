@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from convgrad.ascendc import TilingError, draw_walk, flat_blocks, simulate
-from convgrad.ascendc.picture_plane import tile_outline
-from convgrad.ascendc.svg import core_colour
-from convgrad.ascendc.walk import single_shape, tiles_in_order
+from convgrad.ascendc.input.picture import tile_outline
+from convgrad.ascendc.input.walk import single_shape, tiles_in_order
+from convgrad.ascendc.shared.svg import core_colour
 from tile_problems import forced_small_tiles, random_problem
 
 SVG = "{http://www.w3.org/2000/svg}"

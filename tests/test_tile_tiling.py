@@ -23,10 +23,10 @@ from convgrad.ascendc import (
     half,
     simulate,
 )
-from convgrad.ascendc.input_checks import MUST_BE_POSITIVE, a1_bytes, b1_bytes, l1_bytes
-from convgrad.ascendc.record_checks import POSITIVE_IN_BOTH
-from convgrad.ascendc.simulate import input_types
-from convgrad.ascendc.walk import single_shape, tiles_in_order
+from convgrad.ascendc.input.checks import MUST_BE_POSITIVE, a1_bytes, b1_bytes, l1_bytes
+from convgrad.ascendc.input.simulate import input_types
+from convgrad.ascendc.input.walk import single_shape, tiles_in_order
+from convgrad.ascendc.shared.record_checks import POSITIVE_IN_BOTH
 from tile_problems import random_problem
 
 PLATFORM = PlatformInfo()

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from convgrad.ascendc import Conv3DBackpropInput, GlobalTensor, half, simulate, traffic_report
-from convgrad.ascendc.input_checks import weights_stay
-from convgrad.ascendc.simulate import input_types, run_core
-from convgrad.ascendc.traffic_input import block_traffic, input_warnings
+from convgrad.ascendc.input.checks import weights_stay
+from convgrad.ascendc.input.simulate import input_types, run_core
+from convgrad.ascendc.input.traffic import block_traffic, input_warnings
 from tile_problems import forced_small_tiles, random_problem
 
 

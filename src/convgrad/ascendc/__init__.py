@@ -14,36 +14,35 @@ from convgrad.core.layouts import (
     to_ndc1hwc0,
 )
 
-from .bin_files import read_bin, write_bin
-from .compare_dump import DumpComparison, WrongTile, compare_dump
-from .conv_type import ConvDtype, ConvFormat, ConvType, TPosition, bfloat16_t, float32_t, half, int32_t
-from .core_split import Block, CoreGrid, flat_blocks, grid_blocks
-from .coverage_filter import FilterCore, FilterCoverageReport, check_filter_kernel, run_filter_kernel
-from .coverage_input import Core, CoverageReport, check_kernel, run_kernel
-from .errors import AddressError, CallOrderError, CapacityError, TileKernelError, TilingError
-from .filter_checks import check_filter_record
-from .filter_record import Conv3DBackpropFilterTilingData, FilterBasicBlock, TConv3DDwTiling
-from .filter_split import FilterBlock, filter_blocks
-from .global_tensor import Fill, GlobalMemory, GlobalTensor
-from .golden import GoldenTile, MemorySlice
-from .golden_filter import FilterGolden
-from .golden_input import Golden
-from .input_checks import check_record
-from .input_record import Conv3DBackpropInputTilingData, TConv3DBackpropInputTiling
-from .kernel_filter import Conv3DBackpropFilter
-from .kernel_input import Conv3DBackpropInput
-from .ncdhw import finish_ncdhw
-from .picture_filter import draw_filter_walk
-from .picture_input import draw_walk
-from .platform import PlatformInfo
-from .simulate import InputSimulation, simulate
-from .simulate_filter import FilterSimulation, simulate_filter
-from .tiling_filter import Conv3dBpFilterTiling
-from .tiling_input import Conv3DBpInputTiling
-from .tiling_report import FieldReport
-from .traffic import Traffic, TrafficReport
-from .traffic_filter import FilterTrafficReport, filter_traffic_report
-from .traffic_input import InputTrafficReport, traffic_report
+from .device.bin_files import read_bin, write_bin
+from .device.conv_type import ConvDtype, ConvFormat, ConvType, TPosition, bfloat16_t, float32_t, half, int32_t
+from .device.errors import AddressError, CallOrderError, CapacityError, TileKernelError, TilingError
+from .device.global_tensor import Fill, GlobalMemory, GlobalTensor
+from .device.platform import PlatformInfo
+from .filter.checks import check_filter_record
+from .filter.coverage import FilterCore, FilterCoverageReport, check_filter_kernel, run_filter_kernel
+from .filter.golden import FilterGolden
+from .filter.kernel import Conv3DBackpropFilter
+from .filter.picture import draw_filter_walk
+from .filter.record import Conv3DBackpropFilterTilingData, FilterBasicBlock, TConv3DDwTiling
+from .filter.simulate import FilterSimulation, simulate_filter
+from .filter.split import FilterBlock, filter_blocks
+from .filter.tiling import Conv3dBpFilterTiling
+from .filter.traffic import FilterTrafficReport, filter_traffic_report
+from .input.checks import check_record
+from .input.coverage import Core, CoverageReport, check_kernel, run_kernel
+from .input.golden import Golden
+from .input.kernel import Conv3DBackpropInput, finish_ncdhw
+from .input.picture import draw_walk
+from .input.record import Conv3DBackpropInputTilingData, TConv3DBackpropInputTiling
+from .input.simulate import InputSimulation, simulate
+from .input.split import Block, CoreGrid, flat_blocks, grid_blocks
+from .input.tiling import Conv3DBpInputTiling
+from .input.traffic import InputTrafficReport, traffic_report
+from .shared.compare_dump import DumpComparison, WrongTile, compare_dump
+from .shared.golden import GoldenTile, MemorySlice
+from .shared.tiling_report import FieldReport
+from .shared.traffic import Traffic, TrafficReport
 
 __all__ = [
     "AddressError",

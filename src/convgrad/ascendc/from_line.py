@@ -15,9 +15,9 @@ from convgrad.core.request import Operator, Request
 from convgrad.core.status import ConvGradError
 from convgrad.rules.check import check
 
-from .conv_type import ConvDtype, find_dtype
-from .errors import TilingError
-from .problem_input import Sextuple, Triple
+from .device.conv_type import ConvDtype, find_dtype
+from .device.errors import TilingError
+from .shared.arguments import Sextuple, Triple
 
 PRODUCTS = ("cpu", "A2", "A3")
 

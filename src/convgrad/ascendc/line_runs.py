@@ -10,24 +10,26 @@ from numpy.typing import NDArray
 
 from convgrad.functional import conv_backward, convolution
 
-from .core_split import Block, flat_blocks
-from .errors import TilingError
-from .filter_record import FilterBasicBlock, TConv3DDwTiling
-from .filter_split import FilterBlock, filter_blocks
+from .device.errors import TilingError
+from .device.platform import PlatformInfo
+from .filter.golden import FilterGolden
+from .filter.picture import draw_filter_walk
+from .filter.record import FilterBasicBlock, TConv3DDwTiling
+from .filter.simulate import simulate_filter
+from .filter.split import FilterBlock, filter_blocks
+from .filter.tiling import plan_filter
+from .filter.traffic import filter_traffic_report
 from .from_line import Gradient, LineProblem, problem_of
-from .golden import GoldenTiles
-from .golden_filter import FilterGolden
-from .golden_input import Golden
-from .input_record import TConv3DBackpropInputTiling
-from .picture_filter import draw_filter_walk
-from .picture_input import draw_walk
-from .platform import PlatformInfo
-from .simulate import plan_input, simulate
-from .simulate_filter import plan_filter, simulate_filter
-from .tiling_report import FieldReport
-from .traffic import TrafficReport
-from .traffic_filter import filter_traffic_report
-from .traffic_input import traffic_report
+from .input.golden import Golden
+from .input.picture import draw_walk
+from .input.record import TConv3DBackpropInputTiling
+from .input.simulate import simulate
+from .input.split import Block, flat_blocks
+from .input.tiling import plan_input
+from .input.traffic import traffic_report
+from .shared.golden import GoldenTiles
+from .shared.tiling_report import FieldReport
+from .shared.traffic import TrafficReport
 
 
 @dataclass(frozen=True, slots=True)

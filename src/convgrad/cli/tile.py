@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from convgrad.ascendc.conv_type import DTYPE_NAMES
-from convgrad.ascendc.errors import TileKernelError
+from convgrad.ascendc.device.conv_type import DTYPE_NAMES
+from convgrad.ascendc.device.errors import TileKernelError
 from convgrad.ascendc.from_line import Gradient
 from convgrad.ascendc.line_runs import FilterRun, InputRun, plan_line
-from convgrad.ascendc.tiling_report import FieldReport
-from convgrad.ascendc.traffic import TrafficReport
+from convgrad.ascendc.shared.tiling_report import FieldReport
+from convgrad.ascendc.shared.traffic import TrafficReport
 from convgrad.text.terminal import ExitCode, UsageError, coloured, print_json, table
 
 DESCRIPTION = """Run the tile kernel of a problem line on every core and say what it does.

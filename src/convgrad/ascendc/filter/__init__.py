@@ -1,0 +1,1 @@
+"""Conv3DBackpropFilter, file by file as its twin `input`."""

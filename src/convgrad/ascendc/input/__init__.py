@@ -1,0 +1,1 @@
+"""Conv3DBackpropInput, file by file as its twin `filter`."""

@@ -1,0 +1,315 @@
+"""Every demand on a tiling record of Conv3DBackpropInput, one row each, and on the pointers of a walk.
+
+A record is checked, never trusted. The object adds depth itself from absolute indices, so no offset may hold a term for
+a plane:
+
+    gradOutput = batch start + max(0, ceil(hoStart / strideH)) * Wo * C0   (+ first cout block * Ho * Wo * C0)
+    weight     = first cin block * Kh * Kw * N1 * 16 * C0                  (+ first cout block * 16 * C0)
+    gradInput  = batch start + first cin block * Hi * Wi * C0 + first row * Wi * C0
+"""
+
+from __future__ import annotations
+
+from ..device.platform import PlatformInfo
+from ..shared.pointers import Mistake, past_the_end, place_in_ndc1hwc0
+from ..shared.record_checks import Check, capacity_check, fields_check, first_broken, raise_broken, rows_of, slack_rows
+from ..shared.tiling_record import ceil_div
+from .record import TConv3DBackpropInputTiling
+from .walk import SingleShape
+
+Record = TConv3DBackpropInputTiling
+
+MUST_BE_POSITIVE = ("singleCoreCout1", "singleCoreM", "singleCoreCin1", "singleCoreDin", "c0")
+
+
+def trailing_pad(size: int, out: int, stride: int, pad_before: int) -> int:
+    """Zero cells after the expanded gradOutput; outside 0...255 the unexpanded difference stands instead."""
+    exact = size - ((out - 1) * stride + 1) + pad_before
+    return exact if 0 <= exact <= 255 else max(0, size - out * stride + pad_before)
+
+
+def leaves_elements_unwritten(r: Record) -> bool:
+    """True when some gradInput plane has no window plane, or some bottom rows lie past the last window."""
+    # Between the edges every plane is like the one a stride before it: the edges and one stride beside them tell all.
+    first_edge = range(min(r.di, (r.dk - 1) * r.dilationD + r.strideD))
+    last_edge = range(max(0, (r.dout - 1) * r.strideD - r.padFront - r.strideD), r.di)
+    edges = (plane for edge in (first_edge, last_edge) for plane in edge)
+    return slack_rows(r) > r.padDown or any(not r.depth_taps(plane) for plane in edges)
+
+
+def a1_bytes(r: Record) -> int:
+    """One L1 buffer of gradOutput: the window's rows at full expanded width for stepKa products."""
+    return (
+        min(r.window_rows, r.expanded_rows) * r.wo * r.strideW * (r.stepKa * r.baseK // r.window_area) * r.element_bytes
+    )
+
+
+def b1_bytes(r: Record) -> int:
+    """One L1 buffer of weight: baseN channels for stepKb products."""
+    return r.stepN * r.baseN * r.stepKb * r.baseK * r.element_bytes
+
+
+def l1_bytes(r: Record) -> int:
+    """All L1 buffers."""
+    return a1_bytes(r) * r.al1Pbuffer + b1_bytes(r) * r.bl1Pbuffer
+
+
+def weights_stay(r: Record) -> bool:
+    """True when the weights are loaded once per single shape and kept in L1."""
+    return (
+        r.dk == 1
+        and r.bl1Pbuffer == 1
+        and r.baseK * r.stepKb >= r.singleCoreCout * r.window_area
+        and r.stepN * r.baseN // r.c0 >= r.singleCoreCin1
+    )
+
+
+CONSISTENCY: tuple[Check[Record], ...] = (
+    fields_check(
+        "tiling.c0",
+        "c0 must be 16 (c0Bits 4), or 8 (c0Bits 3) for float32",
+        "c0 c0Bits",
+        lambda r: (r.c0, r.c0Bits) in ((16, 4), (8, 3)),
+    ),
+    fields_check(
+        "tiling.cout1",
+        "cout1 and cout1G must be cout / c0 rounded up",
+        "cout c0 cout1 cout1G",
+        lambda r: r.cout1 == r.cout1G == ceil_div(r.cout, r.c0),
+    ),
+    fields_check(
+        "tiling.cin1",
+        "cin1 and cin1G must be cin / c0 rounded up",
+        "cin c0 cin1 cin1G",
+        lambda r: r.cin1 == r.cin1G == ceil_div(r.cin, r.c0),
+    ),
+    fields_check(
+        "tiling.pad_up",
+        "backpropPadUp must be (hk - 1) * dilationH - padUp, in 0...255",
+        "backpropPadUp hk dilationH padUp",
+        lambda r: r.backpropPadUp == (r.hk - 1) * r.dilationH - r.padUp and r.backpropPadUp <= 255,
+    ),
+    fields_check(
+        "tiling.pad_left",
+        "backpropPadLeft must be (wk - 1) * dilationW - padLeft, in 0...255",
+        "backpropPadLeft wk dilationW padLeft",
+        lambda r: r.backpropPadLeft == (r.wk - 1) * r.dilationW - r.padLeft and r.backpropPadLeft <= 255,
+    ),
+    fields_check(
+        "tiling.pad_down",
+        "backpropPadDown must follow from hi, ho, strideH and padUp",
+        "backpropPadDown hi ho strideH padUp",
+        lambda r: r.backpropPadDown == trailing_pad(r.hi, r.ho, r.strideH, r.padUp),
+    ),
+    fields_check(
+        "tiling.pad_right",
+        "backpropPadRight must follow from wi, wo, strideW and padLeft",
+        "backpropPadRight wi wo strideW padLeft",
+        lambda r: r.backpropPadRight == trailing_pad(r.wi, r.wo, r.strideW, r.padLeft),
+    ),
+    fields_check(
+        "tiling.pad_tail",
+        "backpropPadTail must follow from di, dout, strideD and padFront",
+        "backpropPadTail di dout strideD padFront",
+        lambda r: r.backpropPadTail == trailing_pad(r.di, r.dout, r.strideD, r.padFront),
+    ),
+    fields_check("tiling.step1", "stepM and stepN must be 1", "stepM stepN", lambda r: r.stepM == r.stepN == 1),
+    fields_check(
+        "tiling.step_ka",
+        "stepKa * baseK must be a multiple of hk * wk * c0 and at most 65535",
+        "stepKa baseK hk wk c0",
+        lambda r: r.stepKa * r.baseK % r.k_of_block == 0 and r.stepKa * r.baseK <= 65535,
+    ),
+    fields_check(
+        "tiling.step_kb",
+        "stepKb * baseK must be a multiple of hk * wk * c0",
+        "stepKb baseK hk wk c0",
+        lambda r: r.stepKb * r.baseK % r.k_of_block == 0,
+    ),
+    fields_check(
+        "tiling.single_m",
+        "singleCoreM must be whole gradInput rows",
+        "singleCoreM wi",
+        lambda r: r.singleCoreM % r.wi == 0,
+    ),
+    fields_check(
+        "tiling.single_cin",
+        "singleCoreCin must be the channels in singleCoreCin1 blocks, at most cin",
+        "singleCoreCin singleCoreCin1 cin",
+        lambda r: r.singleCoreCin == min(r.cin, r.singleCoreCin1 * r.c0),
+    ),
+    fields_check(
+        "tiling.single_cout",
+        "singleCoreCout must be the channels in singleCoreCout1 blocks, at most cout",
+        "singleCoreCout singleCoreCout1 cout",
+        lambda r: r.singleCoreCout == min(r.cout, r.singleCoreCout1 * r.c0),
+    ),
+    fields_check(
+        "tiling.zeroing",
+        "initOutputFlag must be 1 when some gradInput elements are never written, else 0 or 1",
+        "initOutputFlag",
+        lambda r: r.initOutputFlag == 1 or (r.initOutputFlag == 0 and not leaves_elements_unwritten(r)),
+    ),
+)
+
+
+L1: Check[Record] = capacity_check(
+    "L1",
+    lambda p: p.l1Size,
+    l1_bytes,
+    lambda r: f"gradOutput {a1_bytes(r)} * {r.al1Pbuffer} + weight {b1_bytes(r)} * {r.bl1Pbuffer}",
+)
+ROWS = rows_of(MUST_BE_POSITIVE, CONSISTENCY, L1)
+
+
+def broken_checks(record: Record, platform: PlatformInfo) -> list[tuple[Check[Record], str]]:
+    """Every row that does not hold, with its numbers; capacities only once the fields are consistent."""
+    return first_broken(ROWS, record, platform)
+
+
+def check_record(record: Record, platform: PlatformInfo) -> None:
+    """Raise TilingError or CapacityError naming every demand the record breaks."""
+    raise_broken(broken_checks(record, platform))
+
+
+# ---- pointers
+
+
+def grad_output_mistakes(
+    t: TConv3DBackpropInputTiling, offset: int, ho_start: int, shape: SingleShape
+) -> list[Mistake]:
+    """What is wrong with the gradOutput pointer of a walk that starts at expanded row `ho_start`."""
+    place = place_in_ndc1hwc0(offset, t.dout, t.cout1, t.ho, t.wo * t.c0)
+    expected_row = max(0, ceil_div(ho_start, t.strideH))
+    if place.plane:
+        return [
+            Mistake(
+                "pointer.depth",
+                f"SetGradOutput offset {offset} holds a depth term (plane {place.plane})",
+                "leave the plane out, the object adds it from SetStartPosition's din",
+            )
+        ]
+    if place.rest:
+        return [
+            Mistake(
+                "pointer.row_start",
+                f"SetGradOutput offset {offset} stands {place.rest} elements inside a row",
+                f"start at a row: a multiple of wo * c0 = {t.wo * t.c0}",
+            )
+        ]
+    if place.row != expected_row:
+        return [
+            Mistake(
+                "pointer.row",
+                f"SetGradOutput offset {offset} stands at row {place.row} of gradOutput",
+                f"hoStart {ho_start} needs row max(0, ceil(hoStart / strideH)) = {expected_row}",
+            )
+        ]
+    return past_the_end("pointer.cout_range", "cout blocks of gradOutput", place.block, shape.cout1, t.cout1)
+
+
+def weight_mistakes(t: TConv3DBackpropInputTiling, offset: int, shape: SingleShape) -> list[Mistake]:
+    """What is wrong with the weight pointer."""
+    per_cin = t.window_area * t.weight_cout * t.c0
+    cin_blocks, rest = divmod(offset, per_cin)
+    if cin_blocks >= t.cin1:
+        return [
+            Mistake(
+                "pointer.depth",
+                f"SetWeight offset {offset} holds a depth term (window plane {cin_blocks // t.cin1})",
+                "leave the window plane out, the object adds it",
+            )
+        ]
+    if rest % (16 * t.c0) or rest >= t.weight_cout * t.c0:
+        return [
+            Mistake(
+                "pointer.weight_block",
+                f"SetWeight offset {offset} stands {rest} elements inside a cin block",
+                f"start at a cin block: a multiple of hk * wk * N1 * 16 * c0 = {per_cin}",
+            )
+        ]
+    cout_block, cout_blocks = rest // (16 * t.c0), t.weight_cout // 16
+    return past_the_end("pointer.cin_range", "cin blocks of weight", cin_blocks, shape.n.total // t.c0, t.cin1) or (
+        past_the_end("pointer.cout_range", "cout blocks of weight", cout_block, shape.cout1, cout_blocks)
+    )
+
+
+def start_row_mistakes(t: TConv3DBackpropInputTiling, first_row: int, ho_start: int) -> list[Mistake]:
+    """What is wrong with hoStart for a single shape whose first gradInput row is `first_row`."""
+    expected = first_row - t.backpropPadUp
+    if ho_start == expected:
+        return []
+    if ho_start == first_row:
+        advice = f"subtract the top pad: first row {first_row} - backpropPadUp {t.backpropPadUp} = {expected}"
+        return [Mistake("start.top_pad", f"SetStartPosition hoStart {ho_start} is the gradInput row itself", advice)]
+    hint = " (hoStart counts expanded rows: do not divide by the stride)" if t.strideH > 1 else ""
+    return [
+        Mistake(
+            "start.row",
+            f"SetStartPosition hoStart {ho_start} does not belong to gradInput row {first_row}",
+            f"it must be first row {first_row} - backpropPadUp {t.backpropPadUp} = {expected}{hint}",
+        )
+    ]
+
+
+def grad_input_mistakes(
+    t: TConv3DBackpropInputTiling, offset: int, plane: int, ho_start: int, shape: SingleShape
+) -> list[Mistake]:
+    """What is wrong with the gradInput pointer of a walk over `plane` that starts at expanded row `ho_start`."""
+    place = place_in_ndc1hwc0(offset, t.di, t.cin1, t.hi, t.wi * t.c0)
+    if place.plane:
+        twice = "; the plane is counted twice" if place.plane == plane else ""
+        return [
+            Mistake(
+                "pointer.depth",
+                f"GetTensorC offset {offset} holds a depth term (plane {place.plane}){twice}",
+                "leave the plane out, the object adds it from SetStartPosition's din",
+            )
+        ]
+    if place.rest:
+        return [
+            Mistake(
+                "pointer.row_start",
+                f"GetTensorC offset {offset} stands {place.rest} elements inside a row",
+                f"start at a row: a multiple of wi * c0 = {t.wi * t.c0}",
+            )
+        ]
+    return (
+        start_row_mistakes(t, place.row, ho_start)
+        or past_the_end("pointer.plane_range", "positions of gradInput", place.row * t.wi, shape.m.total, t.hi * t.wi)
+        or past_the_end("pointer.cin_range", "cin blocks of gradInput", place.block, shape.n.total // t.c0, t.cin1)
+    )
+
+
+def pairing_mistakes(t: TConv3DBackpropInputTiling, grad_output: int, weight: int, grad_input: int) -> list[Mistake]:
+    """Pointers that are sound alone and do not belong together: other batch, other channel blocks."""
+    a = place_in_ndc1hwc0(grad_output, t.dout, t.cout1, t.ho, t.wo * t.c0)
+    c = place_in_ndc1hwc0(grad_input, t.di, t.cin1, t.hi, t.wi * t.c0)
+    per_cin = t.window_area * t.weight_cout * t.c0
+    cin_block, cout_block = weight // per_cin, weight % per_cin // (16 * t.c0)
+    found = []
+    if a.batch != c.batch:
+        found.append(
+            Mistake(
+                "pointer.batch",
+                f"gradOutput stands in batch {a.batch}, gradInput in batch {c.batch}",
+                "use the same batch in both offsets",
+            )
+        )
+    if cin_block != c.block:
+        found.append(
+            Mistake(
+                "pointer.cin_block",
+                f"weight stands at cin block {cin_block}, gradInput at {c.block}",
+                "use the same first cin block in both offsets",
+            )
+        )
+    if cout_block != a.block:
+        found.append(
+            Mistake(
+                "pointer.cout_block",
+                f"weight stands at cout block {cout_block}, gradOutput at {a.block}",
+                "use the same first cout block in both offsets",
+            )
+        )
+    return found

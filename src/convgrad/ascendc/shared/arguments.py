@@ -1,0 +1,102 @@
+"""A tile-kernel problem from plain arguments: shapes, strides, pads, and the tiling object they fill."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from convgrad.core import arguments, rounding
+from convgrad.core.arguments import told
+from convgrad.core.arrays import as_array
+from convgrad.core.status import ConvGradError, ConvGradTypeError
+
+from ..device.conv_type import DTYPE_NAMES, SIXTEEN_BIT, ConvDtype, find_dtype
+from ..device.errors import TilingError
+
+Triple = tuple[int, int, int]
+Kind = TypeVar("Kind")
+Sextuple = tuple[int, int, int, int, int, int]
+
+
+def whole(number: object, name: str) -> int:
+    """An integer of 64 bits; anything else, 1.5 or "1" say, is refused."""
+    try:
+        return arguments.number(name, number)
+    except ConvGradTypeError:
+        raise TilingError(f"{name} must be an integer, got {told(number)}", f"argument.{name}") from None
+    except ConvGradError as error:
+        raise TilingError(error.message, f"argument.{name}") from None
+
+
+def three(given: object, name: str) -> Triple:
+    """A number for depth, rows and columns each; one number stands for all three."""
+    found = arguments.entries(name, given)
+    numbers = (given,) * 3 if found is None else found
+    if len(numbers) != 3:
+        raise TilingError(f"{name} must be one number or three, got {told(given)}", f"argument.{name}")
+    d, h, w = (whole(number, name) for number in numbers)
+    return d, h, w
+
+
+def six_pads(given: object) -> Sextuple:
+    """front, back, up, down, left, right from one number, three, three (low, high) pairs, or six."""
+    found = arguments.entries("padding", given)
+    if found is None:
+        flat = [whole(given, "padding")] * 6
+    elif len(found) == 6:
+        flat = [whole(number, "padding") for number in found]
+    elif len(found) == 3:
+        pairs = [arguments.entries("padding", one) or (one, one) for one in found]
+        flat = [whole(number, "padding") for pair in pairs for number in pair]
+    else:
+        flat = []
+    if len(flat) != 6:
+        raise TilingError(
+            f"padding must be one number, three, three (low, high) pairs, or six, got {told(given)}", "argument.padding"
+        )
+    return flat[0], flat[1], flat[2], flat[3], flat[4], flat[5]
+
+
+def five(given: object, name: str) -> tuple[int, ...]:
+    """The five sizes of a shape."""
+    sizes = tuple(whole(size, name) for size in arguments.listed(name, given))
+    if len(sizes) != 5:
+        raise TilingError(f"{name} must have five numbers, got {sizes}", f"argument.{name}")
+    return sizes
+
+
+def instance(given: object, kind: type[Kind], name: str) -> Kind:
+    """An argument that is an object of this package."""
+    if not isinstance(given, kind):
+        raise TilingError(f"{name} must be a {kind.__name__}, got {told(given)}", f"argument.{name}")
+    return given
+
+
+def operands(
+    first: ArrayLike, second: ArrayLike, dtype: object | None, names: tuple[str, str]
+) -> tuple[NDArray[Any], NDArray[Any], ConvDtype]:
+    """Two five-axis arrays in one 16-bit dtype, rounded once; without `dtype`, bfloat16 if both are, else float16."""
+    arrays = [np.asarray(as_array(given, name)) for given, name in zip((first, second), names, strict=True)]
+    for array, name in zip(arrays, names, strict=True):
+        if array.ndim != 5:
+            raise TilingError(f"{name} must have five axes, got shape {array.shape}", "argument.axes")
+    if dtype is None:
+        dtype = "bfloat16" if all(array.dtype.name == "bfloat16" for array in arrays) else "float16"
+    code = find_dtype(dtype)
+    if code not in SIXTEEN_BIT:
+        raise TilingError(f"operands must be half or bfloat16, got {code.name}", "argument.dtype")
+    storage = rounding.storage(DTYPE_NAMES[code])
+    rounded = [
+        array if array.dtype == storage else _rounded(DTYPE_NAMES[code], array, name)
+        for array, name in zip(arrays, names, strict=True)
+    ]
+    return rounded[0], rounded[1], code
+
+
+def _rounded(dtype: str, array: NDArray[Any], name: str) -> NDArray[Any]:
+    try:
+        return rounding.store(dtype, array)
+    except TypeError as error:
+        raise TilingError(f"{name}: {error}", "argument.dtype") from None
