@@ -17,7 +17,7 @@ from convgrad.rules.check import check
 
 from .device.conv_type import ConvDtype, find_dtype
 from .device.errors import TilingError
-from .shared.arguments import Sextuple, Triple
+from .shared.arguments import Sextuple, TileArguments, Triple
 
 PRODUCTS = ("cpu", "A2", "A3")
 
@@ -89,8 +89,20 @@ class LineProblem:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Strides, pads and dilations by name."""
-        return {"stride": self.stride, "padding": self.padding, "dilation": self.dilation}
+        """Strides, pads and dilations by name, as the functional API takes them."""
+        return {"stride": self.stride, "padding": self.pad_pairs, "dilation": self.dilation}
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The three shapes by name."""
+        return {"input": self.input_shape, "weight": self.weight_shape, "grad_output": self.output_shape}
+
+    def arguments(self, cores: int) -> TileArguments:
+        """What the tiling object is told; a transposed convolution has no input shape of its own."""
+        return TileArguments(
+            self.output_shape, self.weight_shape, None if self.transposed else self.input_shape, self.stride,
+            self.padding, self.dilation, self.dtype, cores, self.output_padding,
+        )  # fmt: skip
 
     def integers(self, shape: tuple[int, ...], seed: int) -> NDArray[np.float32]:
         """Integers from -2 to 2: exact in every dtype, with sums that float32 holds exactly."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,25 +11,17 @@ from numpy.typing import NDArray
 from convgrad.functional import conv_backward, convolution
 
 from .device.errors import TilingError
-from .device.platform import PlatformInfo
-from .filter.golden import FilterGolden
-from .filter.picture import draw_filter_walk
-from .filter.record import FilterBasicBlock, TConv3DDwTiling
-from .filter.simulate import simulate_filter
-from .filter.split import FilterBlock, filter_blocks
-from .filter.tiling import plan_filter
-from .filter.traffic import filter_traffic_report
+from .filter import MODEL as FILTER
 from .from_line import Gradient, LineProblem, problem_of
-from .input.golden import Golden
-from .input.picture import draw_walk
-from .input.record import TConv3DBackpropInputTiling
-from .input.simulate import simulate
-from .input.split import Block, flat_blocks
-from .input.tiling import plan_input
-from .input.traffic import traffic_report
+from .input import MODEL as INPUT
+from .shared.arguments import operands
 from .shared.golden import GoldenTiles
-from .shared.tiling_report import FieldReport
+from .shared.model import TileModel
+from .shared.plan import Plan
+from .shared.split import AnyBlock
 from .shared.traffic import TrafficReport
+
+MODELS = {Gradient(model.gradient): model for model in (INPUT, FILTER)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,100 +34,53 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class InputRun:
-    """Conv3DBackpropInput on a line, or the transposed convolution through it."""
+class TileRun:
+    """A tile kernel on a line, planned once: traffic, picture and run are all of the same plan."""
 
+    model: TileModel
     problem: LineProblem
-    cores: int
-    record: TConv3DBackpropInputTiling
-    report: tuple[FieldReport, ...]
-    blocks: tuple[Block, ...]
+    plan: Plan[Any]
+    blocks: tuple[AnyBlock, ...]
 
     @property
     def name(self) -> str:
         """The kernel."""
-        return "Conv3DBackpropInput, transposed" if self.problem.transposed else "Conv3DBackpropInput"
+        return self.model.kernel.__name__ + (", transposed" if self.problem.transposed else "")
 
     @property
     def result(self) -> str:
         """What it computes."""
-        return "output" if self.problem.transposed else "gradInput"
-
-    @property
-    def single_shape(self) -> dict[str, int]:
-        """What the record does not hold: nothing."""
-        return {}
+        return "output" if self.problem.transposed else f"grad{self.model.gradient.capitalize()}"
 
     def traffic(self) -> TrafficReport:
         """What moves."""
-        return traffic_report(self.record, self.blocks, self.cores)
+        return self.model.traffic(self.plan.record, self.blocks, self.plan.arguments.cores)
 
     def picture(self, plane: int | None) -> str:
-        """The walk as the text of an SVG file, with this gradInput plane."""
-        return draw_walk(self.record, self.blocks, self.cores, title=self.problem.line, plane=plane)
+        """The walk as the text of an SVG file, with this gradInput plane or window plane."""
+        cores = self.plan.arguments.cores
+        return self.model.picture(self.plan.record, self.blocks, cores, title=self.problem.line, plane=plane)
 
     def run(self) -> Outcome:
         """Integers through all cores, and the same by the functional API."""
-        problem = self.problem
-        grad_output, weight = problem.integers(problem.output_shape, 1), problem.integers(problem.weight_shape, 2)
-        result = simulate(
-            grad_output, weight, input_shape=None if problem.transposed else problem.input_shape,
-            output_padding=problem.output_padding, cores=self.cores, dtype=problem.dtype, **problem.attributes,
-        )  # fmt: skip
-        storage = result.grad_input.dtype
-        expected = plain_input_gradient(problem, grad_output.astype(storage), weight.astype(storage))
-        return Outcome(result.grad_input, expected, Golden(result))
+        problem, reads, gradient = self.problem, self.model.reads, self.model.gradient
+        arrays = [problem.integers(problem.shapes[name], seed) for seed, name in enumerate(reads, 1)]
+        first, second, _ = operands(arrays[0], arrays[1], problem.dtype, reads)
+        simulation = self.model.simulate(self.plan, first, second)
+        got = getattr(simulation, f"grad_{gradient}")
+        given = {name: array.astype(got.dtype) for name, array in zip(reads, arrays, strict=True)}
+        return Outcome(got, plain_result(problem, gradient, given), self.model.golden(simulation))
 
 
-@dataclass(frozen=True, slots=True)
-class FilterRun:
-    """Conv3DBackpropFilter on a line."""
-
-    problem: LineProblem
-    cores: int
-    record: TConv3DDwTiling
-    basic_block: FilterBasicBlock
-    report: tuple[FieldReport, ...]
-    blocks: tuple[FilterBlock, ...]
-    name = "Conv3DBackpropFilter"
-    result = "gradWeight"
-
-    @property
-    def single_shape(self) -> dict[str, int]:
-        """The basic block, which stands beside the record."""
-        return asdict(self.basic_block)
-
-    def traffic(self) -> TrafficReport:
-        """What moves."""
-        return filter_traffic_report(self.record, self.blocks, self.cores)
-
-    def picture(self, plane: int | None) -> str:
-        """The walk as the text of an SVG file, with this window plane."""
-        return draw_filter_walk(self.record, self.blocks, self.cores, title=self.problem.line, plane=plane)
-
-    def run(self) -> Outcome:
-        """Integers through all cores, and the same by the functional API."""
-        problem = self.problem
-        input, grad_output = problem.integers(problem.input_shape, 1), problem.integers(problem.output_shape, 2)
-        result = simulate_filter(input, grad_output, weight_shape=problem.weight_shape, cores=self.cores,
-                                 dtype=problem.dtype, **problem.attributes)  # fmt: skip
-        return Outcome(result.grad_weight, plain_weight_gradient(problem, input, grad_output), FilterGolden(result))
-
-
-def plan_line(line: str, cores: int, gradient: Gradient | None = None) -> InputRun | FilterRun:
+def plan_line(line: str, cores: int, gradient: Gradient | None = None) -> TileRun:
     """The kernel that a line wants, planned; `gradient` decides when the line wants both."""
     problem = problem_of(line)
-    given: dict[str, Any] = {**problem.attributes, "dtype": problem.dtype, "cores": cores, "platform": PlatformInfo()}
+    model = MODELS[gradient or problem.gradient]
     try:
-        if (gradient or problem.gradient) is Gradient.INPUT:
-            shape = None if problem.transposed else problem.input_shape
-            record, report = plan_input(problem.output_shape, problem.weight_shape, input_shape=shape,
-                                        output_padding=problem.output_padding, **given)  # fmt: skip
-            return InputRun(problem, cores, record, report, tuple(flat_blocks(record, cores)))
-        if problem.transposed:
+        if problem.transposed and model is FILTER:
             raise TilingError("Conv3DBackpropFilter computes gradWeight of conv lines, not of tconv", "tile.transposed")
-        dw, block, report = plan_filter(problem.input_shape, problem.output_shape, problem.weight_shape, **given)
-        return FilterRun(problem, cores, dw, block, report, tuple(filter_blocks(dw, block, cores)))
+        plan = model.tiling(problem.arguments(cores))
+        return TileRun(model, problem, plan, model.split(plan))
     except TilingError as error:
         raise error.with_line(problem.line) from error
 
@@ -145,23 +90,17 @@ def walk_picture(line: str, cores: int, gradient: Gradient | None = None) -> str
     return plan_line(line, cores, gradient).picture(None)
 
 
-def plain_input_gradient(problem: LineProblem, grad_output: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:
-    """The same result by the functional API: gradInput, or the forward pass of a transposed convolution."""
-    attributes: dict[str, Any] = {**problem.attributes, "padding": problem.pad_pairs}
+def plain_result(problem: LineProblem, gradient: str, given: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    """The same by the functional API: the gradient, or the forward pass of a transposed convolution."""
     if problem.transposed:
         return np.asarray(convolution(
-            grad_output, weight, transposed=True, output_padding=problem.output_padding, **attributes
+            given["grad_output"], given["weight"], transposed=True, output_padding=problem.output_padding,
+            **problem.attributes,
         ))  # fmt: skip
-    blank = np.zeros(problem.input_shape, grad_output.dtype)
-    found = conv_backward(grad_output, blank, weight, output_mask=(True, False, False), **attributes)
-    return np.asarray(found.input)
-
-
-def plain_weight_gradient(problem: LineProblem, input: NDArray[Any], grad_output: NDArray[Any]) -> NDArray[Any]:
-    """gradWeight by the functional API, in float32."""
-    attributes: dict[str, Any] = {**problem.attributes, "padding": problem.pad_pairs}
-    blank = np.zeros(problem.weight_shape, np.float32)
+    dtype = given["grad_output"].dtype
+    blank = {gradient: np.zeros(problem.shapes[gradient], dtype)}  # only its shape is read
+    tensors, wanted = given | blank, (gradient == "input", gradient == "weight", False)
     found = conv_backward(
-        grad_output.astype(np.float32), input.astype(np.float32), blank, output_mask=(False, True, False), **attributes
+        tensors["grad_output"], tensors["input"], tensors["weight"], output_mask=wanted, **problem.attributes
     )
-    return np.asarray(found.weight)
+    return np.asarray(getattr(found, gradient))

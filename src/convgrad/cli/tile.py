@@ -14,7 +14,7 @@ import numpy as np
 from convgrad.ascendc.device.conv_type import DTYPE_NAMES
 from convgrad.ascendc.device.errors import TileKernelError
 from convgrad.ascendc.from_line import Gradient
-from convgrad.ascendc.line_runs import FilterRun, InputRun, plan_line
+from convgrad.ascendc.line_runs import TileRun, plan_line
 from convgrad.ascendc.shared.tiling_report import FieldReport
 from convgrad.ascendc.shared.traffic import TrafficReport
 from convgrad.text.terminal import ExitCode, UsageError, coloured, print_json, table
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise error.with_line(planned.problem.line) from error
 
 
-def answer(planned: InputRun | FilterRun, arguments: argparse.Namespace) -> int:
+def answer(planned: TileRun, arguments: argparse.Namespace) -> int:
     """Write the files asked for, run and check unless --dry, and print."""
     traffic = planned.traffic()
     if arguments.svg:
@@ -75,22 +75,22 @@ def answer(planned: InputRun | FilterRun, arguments: argparse.Namespace) -> int:
         print_json(head(planned) | traffic_dict(traffic) | {"check": checked})
     else:
         print(f"{planned.name}  {planned.problem.line}  {arguments.cores} cores\n")
-        print_fields(planned.report, arguments.all)
-        if planned.single_shape:
-            shape = ", ".join(f"{name} {value}" for name, value in planned.single_shape.items())
+        print_fields(planned.plan.report, arguments.all)
+        if planned.plan.single_shape:
+            shape = ", ".join(f"{name} {value}" for name, value in planned.plan.single_shape.items())
             print(f"single shape  {shape}\n")
         print_traffic(traffic)
         print_check(planned.result, checked)
     return exit_code(checked)
 
 
-def head(planned: InputRun | FilterRun) -> dict[str, Any]:
+def head(planned: TileRun) -> dict[str, Any]:
     """What the JSON answer begins with; the basic block is the filter kernel's alone."""
-    fields = {one.name: {"value": one.value, "reason": one.reason} for one in planned.report}
-    problem, block = planned.problem, planned.single_shape
+    fields = {one.name: {"value": one.value, "reason": one.reason} for one in planned.plan.report}
+    problem, block = planned.problem, planned.plan.single_shape
     return {
-        "line": problem.line, "kernel": planned.name, "dtype": DTYPE_NAMES[problem.dtype], "cores": planned.cores,
-        "tiling": fields, **({"basicBlockTiling": block} if block else {}),
+        "line": problem.line, "kernel": planned.name, "dtype": DTYPE_NAMES[problem.dtype],
+        "cores": planned.plan.arguments.cores, "tiling": fields, **({"basicBlockTiling": block} if block else {}),
     }  # fmt: skip
 
 

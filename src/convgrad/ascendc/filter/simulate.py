@@ -14,15 +14,15 @@ from convgrad.core import arguments, layouts
 from ..device.conv_type import ConvDtype, ConvFormat, ConvType, TPosition, float32_t, int32_t
 from ..device.global_tensor import GlobalTensor
 from ..device.platform import PlatformInfo
-from ..shared.arguments import five, instance, operands, six_pads, three, whole
+from ..shared.arguments import TileArguments, five, instance, operands, six_pads, three, whole
 from ..shared.tiling_record import record_from_dict, require_same_problem
 from ..shared.tiling_report import FieldReport
 from .checks import check_filter_record
 from .kernel import Conv3DBackpropFilter
 from .record import FilterBasicBlock, TConv3DDwTiling
 from .search import with_block
-from .split import FilterBlock, check_block, filter_blocks
-from .tiling import plan_filter
+from .split import FilterBlock, check_block, filter_plan_blocks
+from .tiling import FilterPlan, plan_filter, uncut_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +63,42 @@ def simulate_filter(
     x, go, code = operands(input, grad_output, dtype, ("input", "grad_output"))
     sizes = PlatformInfo() if platform is None else instance(platform, PlatformInfo, "platform")
     cores, staged = whole(cores, "cores"), arguments.flag("staged", staged)
-    planned, planned_block, report = plan_filter(
-        x.shape, go.shape, five(weight_shape, "weight_shape"), stride=three(stride, "stride"),
+    given = TileArguments(
+        go.shape, five(weight_shape, "weight_shape"), x.shape, stride=three(stride, "stride"),
         padding=six_pads(padding), dilation=three(dilation, "dilation"), dtype=code, cores=cores, platform=sizes,
     )  # fmt: skip
-    block = planned_block if basic_block is None else instance(basic_block, FilterBasicBlock, "basic_block")
-    record = planned if tiling is None else own_filter_tiling(tiling, planned)
+    plan = plan_filter(given) if tiling is None and basic_block is None else own_plan(given, tiling, basic_block)
+    return simulate_filter_plan(plan, x, go, staged=staged)
+
+
+def own_plan(
+    given: TileArguments, tiling: TConv3DDwTiling | Mapping[str, int] | None, basic_block: FilterBasicBlock | None
+) -> FilterPlan:
+    """A plan from a record or a basic block of the user's own, or both; the one that is missing is searched for."""
+    report: tuple[FieldReport, ...] = ()
+    if tiling is None or basic_block is None:
+        planned = plan_filter(given)
+        record, block, report = planned.record, planned.basic_block, planned.report
+    else:
+        record = uncut_record(given)
+    if basic_block is not None:
+        block = instance(basic_block, FilterBasicBlock, "basic_block")
+    if tiling is not None:
+        own = tiling if isinstance(tiling, TConv3DDwTiling) else record_from_dict(TConv3DDwTiling, tiling)
+        require_same_problem(own, record)
+        record, report = own, ()
     check_block(record, block)
     record = with_block(record, block)
-    check_filter_record(record, sizes)
-    blocks = tuple(filter_blocks(record, block, cores))
-    x_gm, go_gm = (layouts.to_ndc1hwc0(array, record.c0).reshape(-1) for array in (x, go))
+    check_filter_record(record, given.platform)
+    return FilterPlan(given, record, report, block)
+
+
+def simulate_filter_plan(
+    plan: FilterPlan, input: NDArray[Any], grad_output: NDArray[Any], *, staged: bool = False
+) -> FilterSimulation:
+    """All blocks of all cores of a plan, on operands of its dtype."""
+    given, record, blocks = plan.arguments, plan.record, filter_plan_blocks(plan)
+    x_gm, go_gm = (layouts.to_ndc1hwc0(array, record.c0).reshape(-1) for array in (input, grad_output))
     gw_gm = np.zeros(record.grad_weight_size, np.float32)
     memory = (
         GlobalTensor(x_gm, name="input"),
@@ -81,20 +106,13 @@ def simulate_filter(
         GlobalTensor(gw_gm, name="gradWeight"),
     )
     for core in sorted({one.core for one in blocks}):
-        kernel = Conv3DBackpropFilter(*filter_types(code), staged=staged, platform=sizes)
+        kernel = Conv3DBackpropFilter(*filter_types(given.dtype), staged=staged, platform=given.platform)
         run_filter_core(record, [one for one in blocks if one.core == core], kernel, *memory)
     shape = (record.cout, record.cin, record.dk, record.hk, record.wk)
     grad_weight = layouts.from_fractal_z_3d(gw_gm, shape, record.c0, check=bool(np.isfinite(gw_gm).all()))
     return FilterSimulation(
-        grad_weight, record, block, report if tiling is None else (), blocks, cores, gw_gm, x_gm, go_gm, code
+        grad_weight, record, plan.basic_block, plan.report, blocks, given.cores, gw_gm, x_gm, go_gm, given.dtype
     )
-
-
-def own_filter_tiling(given: TConv3DDwTiling | Mapping[str, int], planned: TConv3DDwTiling) -> TConv3DDwTiling:
-    """A record of the user's own, compared with the problem it is used for."""
-    record: TConv3DDwTiling = given if isinstance(given, TConv3DDwTiling) else record_from_dict(TConv3DDwTiling, given)
-    require_same_problem(record, planned)
-    return record
 
 
 def run_filter_core(

@@ -19,6 +19,7 @@ from ..device.errors import TilingError
 from ..shared.split import flat_share
 from ..shared.tiling_record import ceil_div
 from .record import FilterBasicBlock, TConv3DDwTiling
+from .tiling import FilterPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,11 @@ def filter_blocks(t: TConv3DDwTiling, block: FilterBasicBlock, cores: int) -> It
     for core in range(min(len(places), cores)):
         for index in flat_share(len(places), cores, core):
             yield make_filter_block(t, block, core, index, places[index])
+
+
+def filter_plan_blocks(plan: FilterPlan) -> tuple[FilterBlock, ...]:
+    """Every block of a plan."""
+    return tuple(filter_blocks(plan.record, plan.basic_block, plan.arguments.cores))
 
 
 def make_filter_block(

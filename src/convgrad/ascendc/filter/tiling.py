@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 from ..device.conv_type import ConvDtype, ConvFormat, TPosition
 from ..device.errors import TilingError
 from ..device.platform import PlatformInfo
-from ..shared.arguments import Sextuple, Triple
+from ..shared.arguments import TileArguments
+from ..shared.plan import Plan
 from ..shared.tiling_host import TilingHost
 from ..shared.tiling_record import ceil_div
-from ..shared.tiling_report import FieldReport, field_reports
+from ..shared.tiling_report import field_reports
 from .checks import broken_filter_checks, l1_bytes
 from .record import Conv3DBackpropFilterTilingData, FilterBasicBlock, FilterParams, TConv3DDwTiling
 from .search import filter_search
@@ -44,11 +45,10 @@ class Conv3dBpFilterTiling(TilingHost):
 
     def GetTiling(self, tiling: Conv3DBackpropFilterTilingData) -> int:
         """Fill the record and give 0; or leave it alone, give -1 and say why in `reason`."""
-        self.report = ()
-        self.reason = next((text for broken, text in self._rows() if broken), "")
-        if self.reason:
+        sizes = self._problem()
+        if sizes is None:
             return -1
-        cut = filter_search(self._sizes(), self.platform, self.cores)
+        cut = filter_search(sizes, self.platform, self.cores)
         if isinstance(cut, str):
             self.reason = cut
             return -1
@@ -61,6 +61,12 @@ class Conv3dBpFilterTiling(TilingHost):
         tiling.params = FilterParams(totalL1Size=l1_bytes(record))
         self.report = field_reports(record, OWN_REASONS | reasons)
         return 0
+
+    def _problem(self) -> TConv3DDwTiling | None:
+        """The record before anything is cut; None, with the cause in `reason`, when something is wrong with it."""
+        self.report = ()
+        self.reason = next((text for broken, text in self._rows() if broken), "")
+        return None if self.reason else self._sizes()
 
     def _rows(self) -> list[tuple[bool, str]]:
         """Each demand with what to say when it is broken, in the documented order."""
@@ -91,11 +97,39 @@ class Conv3dBpFilterTiling(TilingHost):
         )  # fmt: skip
 
 
-def plan_filter(
-    input_shape: Sequence[int], grad_output_shape: Sequence[int], weight_shape: Sequence[int], *, stride: Triple,
-    padding: Sextuple, dilation: Triple, dtype: ConvDtype, cores: int, platform: PlatformInfo,
-) -> tuple[TConv3DDwTiling, FilterBasicBlock, tuple[FieldReport, ...]]:  # fmt: skip
-    """The tiling record of a problem, its single shape and its report; raises with the reason when there is none."""
+@dataclass(frozen=True, slots=True)
+class FilterPlan(Plan[TConv3DDwTiling]):
+    """A tiling with its basic block."""
+
+    basic_block: FilterBasicBlock
+
+    @property
+    def single_shape(self) -> dict[str, int]:
+        """What stands beside the record, by name: the basic block."""
+        return asdict(self.basic_block)
+
+
+def plan_filter(given: TileArguments) -> FilterPlan:
+    """The cheapest tiling of a problem with its report; raises with the reason when there is none."""
+    host, data = tiling_object(given), Conv3DBackpropFilterTilingData()
+    if host.GetTiling(data) != 0:
+        raise TilingError(f"GetTiling returned -1: {host.reason}", "tiling.refused")
+    return FilterPlan(given, data.dwTiling, host.report, data.basicBlockTiling)
+
+
+def uncut_record(given: TileArguments) -> TConv3DDwTiling:
+    """The record of a problem with every size set and nothing searched for; raises with the reason as `plan_filter`."""
+    host = tiling_object(given)
+    sizes = host._problem()
+    if sizes is None:
+        raise TilingError(f"GetTiling returned -1: {host.reason}", "tiling.refused")
+    return sizes
+
+
+def tiling_object(given: TileArguments) -> Conv3dBpFilterTiling:
+    """The host side object with everything set; raises when the shapes do not agree."""
+    input_shape, grad_output_shape, weight_shape = given.input_shape, given.grad_output_shape, given.weight_shape
+    assert input_shape is not None  # gradWeight has no transpose mode
     (batch, cin, *_), (n, cout, *_) = input_shape, grad_output_shape
     if len(weight_shape) != 5 or batch != n or tuple(weight_shape[:2]) != (cout, cin):
         raise TilingError(
@@ -103,15 +137,13 @@ def plan_filter(
             f"{tuple(weight_shape)}",
             "tiling.shapes",
         )
-    host, data = Conv3dBpFilterTiling(platform, cores=cores), Conv3DBackpropFilterTilingData()
-    host.SetInputType(TPosition.GM, ConvFormat.NDC1HWC0, dtype)
-    host.SetGradOutputType(TPosition.GM, ConvFormat.NDC1HWC0, dtype)
+    host = Conv3dBpFilterTiling(given.platform, cores=given.cores)
+    host.SetInputType(TPosition.GM, ConvFormat.NDC1HWC0, given.dtype)
+    host.SetGradOutputType(TPosition.GM, ConvFormat.NDC1HWC0, given.dtype)
     host.SetWeightShape(*(int(size) for size in weight_shape))
     host.SetInputShape(*(int(size) for size in input_shape))
     host.SetGradOutputShape(*(int(size) for size in grad_output_shape))
-    host.SetPadding(*padding)
-    host.SetStride(*stride)
-    host.SetDilation(*dilation)
-    if host.GetTiling(data) != 0:
-        raise TilingError(f"GetTiling returned -1: {host.reason}", "tiling.refused")
-    return data.dwTiling, data.basicBlockTiling, host.report
+    host.SetPadding(*given.padding)
+    host.SetStride(*given.stride)
+    host.SetDilation(*given.dilation)
+    return host

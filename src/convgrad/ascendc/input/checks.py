@@ -175,66 +175,41 @@ def check_record(record: Record, platform: PlatformInfo) -> None:
 # ---- pointers
 
 
-def grad_output_mistakes(
-    t: TConv3DBackpropInputTiling, offset: int, ho_start: int, shape: SingleShape
-) -> list[Mistake]:
+def grad_output_mistakes(t: Record, offset: int, ho_start: int, shape: SingleShape) -> list[Mistake]:
     """What is wrong with the gradOutput pointer of a walk that starts at expanded row `ho_start`."""
     place = place_in_ndc1hwc0(offset, t.dout, t.cout1, t.ho, t.wo * t.c0)
     expected_row = max(0, ceil_div(ho_start, t.strideH))
     if place.plane:
-        return [
-            Mistake(
-                "pointer.depth",
-                f"SetGradOutput offset {offset} holds a depth term (plane {place.plane})",
-                "leave the plane out, the object adds it from SetStartPosition's din",
-            )
-        ]
+        found = f"SetGradOutput offset {offset} holds a depth term (plane {place.plane})"
+        return [Mistake("pointer.depth", found, "leave the plane out, the object adds it from SetStartPosition's din")]
     if place.rest:
-        return [
-            Mistake(
-                "pointer.row_start",
-                f"SetGradOutput offset {offset} stands {place.rest} elements inside a row",
-                f"start at a row: a multiple of wo * c0 = {t.wo * t.c0}",
-            )
-        ]
+        found = f"SetGradOutput offset {offset} stands {place.rest} elements inside a row"
+        return [Mistake("pointer.row_start", found, f"start at a row: a multiple of wo * c0 = {t.wo * t.c0}")]
     if place.row != expected_row:
-        return [
-            Mistake(
-                "pointer.row",
-                f"SetGradOutput offset {offset} stands at row {place.row} of gradOutput",
-                f"hoStart {ho_start} needs row max(0, ceil(hoStart / strideH)) = {expected_row}",
-            )
-        ]
+        found = f"SetGradOutput offset {offset} stands at row {place.row} of gradOutput"
+        advice = f"hoStart {ho_start} needs row max(0, ceil(hoStart / strideH)) = {expected_row}"
+        return [Mistake("pointer.row", found, advice)]
     return past_the_end("pointer.cout_range", "cout blocks of gradOutput", place.block, shape.cout1, t.cout1)
 
 
-def weight_mistakes(t: TConv3DBackpropInputTiling, offset: int, shape: SingleShape) -> list[Mistake]:
+def weight_mistakes(t: Record, offset: int, shape: SingleShape) -> list[Mistake]:
     """What is wrong with the weight pointer."""
     per_cin = t.window_area * t.weight_cout * t.c0
     cin_blocks, rest = divmod(offset, per_cin)
     if cin_blocks >= t.cin1:
-        return [
-            Mistake(
-                "pointer.depth",
-                f"SetWeight offset {offset} holds a depth term (window plane {cin_blocks // t.cin1})",
-                "leave the window plane out, the object adds it",
-            )
-        ]
+        found = f"SetWeight offset {offset} holds a depth term (window plane {cin_blocks // t.cin1})"
+        return [Mistake("pointer.depth", found, "leave the window plane out, the object adds it")]
     if rest % (16 * t.c0) or rest >= t.weight_cout * t.c0:
-        return [
-            Mistake(
-                "pointer.weight_block",
-                f"SetWeight offset {offset} stands {rest} elements inside a cin block",
-                f"start at a cin block: a multiple of hk * wk * N1 * 16 * c0 = {per_cin}",
-            )
-        ]
+        found = f"SetWeight offset {offset} stands {rest} elements inside a cin block"
+        advice = f"start at a cin block: a multiple of hk * wk * N1 * 16 * c0 = {per_cin}"
+        return [Mistake("pointer.weight_block", found, advice)]
     cout_block, cout_blocks = rest // (16 * t.c0), t.weight_cout // 16
     return past_the_end("pointer.cin_range", "cin blocks of weight", cin_blocks, shape.n.total // t.c0, t.cin1) or (
         past_the_end("pointer.cout_range", "cout blocks of weight", cout_block, shape.cout1, cout_blocks)
     )
 
 
-def start_row_mistakes(t: TConv3DBackpropInputTiling, first_row: int, ho_start: int) -> list[Mistake]:
+def start_row_mistakes(t: Record, first_row: int, ho_start: int) -> list[Mistake]:
     """What is wrong with hoStart for a single shape whose first gradInput row is `first_row`."""
     expected = first_row - t.backpropPadUp
     if ho_start == expected:
@@ -243,37 +218,21 @@ def start_row_mistakes(t: TConv3DBackpropInputTiling, first_row: int, ho_start: 
         advice = f"subtract the top pad: first row {first_row} - backpropPadUp {t.backpropPadUp} = {expected}"
         return [Mistake("start.top_pad", f"SetStartPosition hoStart {ho_start} is the gradInput row itself", advice)]
     hint = " (hoStart counts expanded rows: do not divide by the stride)" if t.strideH > 1 else ""
-    return [
-        Mistake(
-            "start.row",
-            f"SetStartPosition hoStart {ho_start} does not belong to gradInput row {first_row}",
-            f"it must be first row {first_row} - backpropPadUp {t.backpropPadUp} = {expected}{hint}",
-        )
-    ]
+    found = f"SetStartPosition hoStart {ho_start} does not belong to gradInput row {first_row}"
+    advice = f"it must be first row {first_row} - backpropPadUp {t.backpropPadUp} = {expected}{hint}"
+    return [Mistake("start.row", found, advice)]
 
 
-def grad_input_mistakes(
-    t: TConv3DBackpropInputTiling, offset: int, plane: int, ho_start: int, shape: SingleShape
-) -> list[Mistake]:
+def grad_input_mistakes(t: Record, offset: int, plane: int, ho_start: int, shape: SingleShape) -> list[Mistake]:
     """What is wrong with the gradInput pointer of a walk over `plane` that starts at expanded row `ho_start`."""
     place = place_in_ndc1hwc0(offset, t.di, t.cin1, t.hi, t.wi * t.c0)
     if place.plane:
         twice = "; the plane is counted twice" if place.plane == plane else ""
-        return [
-            Mistake(
-                "pointer.depth",
-                f"GetTensorC offset {offset} holds a depth term (plane {place.plane}){twice}",
-                "leave the plane out, the object adds it from SetStartPosition's din",
-            )
-        ]
+        found = f"GetTensorC offset {offset} holds a depth term (plane {place.plane}){twice}"
+        return [Mistake("pointer.depth", found, "leave the plane out, the object adds it from SetStartPosition's din")]
     if place.rest:
-        return [
-            Mistake(
-                "pointer.row_start",
-                f"GetTensorC offset {offset} stands {place.rest} elements inside a row",
-                f"start at a row: a multiple of wi * c0 = {t.wi * t.c0}",
-            )
-        ]
+        found = f"GetTensorC offset {offset} stands {place.rest} elements inside a row"
+        return [Mistake("pointer.row_start", found, f"start at a row: a multiple of wi * c0 = {t.wi * t.c0}")]
     return (
         start_row_mistakes(t, place.row, ho_start)
         or past_the_end("pointer.plane_range", "positions of gradInput", place.row * t.wi, shape.m.total, t.hi * t.wi)
@@ -281,7 +240,7 @@ def grad_input_mistakes(
     )
 
 
-def pairing_mistakes(t: TConv3DBackpropInputTiling, grad_output: int, weight: int, grad_input: int) -> list[Mistake]:
+def pairing_mistakes(t: Record, grad_output: int, weight: int, grad_input: int) -> list[Mistake]:
     """Pointers that are sound alone and do not belong together: other batch, other channel blocks."""
     a = place_in_ndc1hwc0(grad_output, t.dout, t.cout1, t.ho, t.wo * t.c0)
     c = place_in_ndc1hwc0(grad_input, t.di, t.cin1, t.hi, t.wi * t.c0)
@@ -289,27 +248,12 @@ def pairing_mistakes(t: TConv3DBackpropInputTiling, grad_output: int, weight: in
     cin_block, cout_block = weight // per_cin, weight % per_cin // (16 * t.c0)
     found = []
     if a.batch != c.batch:
-        found.append(
-            Mistake(
-                "pointer.batch",
-                f"gradOutput stands in batch {a.batch}, gradInput in batch {c.batch}",
-                "use the same batch in both offsets",
-            )
-        )
+        what = f"gradOutput stands in batch {a.batch}, gradInput in batch {c.batch}"
+        found.append(Mistake("pointer.batch", what, "use the same batch in both offsets"))
     if cin_block != c.block:
-        found.append(
-            Mistake(
-                "pointer.cin_block",
-                f"weight stands at cin block {cin_block}, gradInput at {c.block}",
-                "use the same first cin block in both offsets",
-            )
-        )
+        what = f"weight stands at cin block {cin_block}, gradInput at {c.block}"
+        found.append(Mistake("pointer.cin_block", what, "use the same first cin block in both offsets"))
     if cout_block != a.block:
-        found.append(
-            Mistake(
-                "pointer.cout_block",
-                f"weight stands at cout block {cout_block}, gradOutput at {a.block}",
-                "use the same first cout block in both offsets",
-            )
-        )
+        what = f"weight stands at cout block {cout_block}, gradOutput at {a.block}"
+        found.append(Mistake("pointer.cout_block", what, "use the same first cout block in both offsets"))
     return found

@@ -15,14 +15,15 @@ from ..device.conv_type import ConvDtype, ConvFormat, ConvType, TPosition, int32
 from ..device.errors import TilingError
 from ..device.global_tensor import GlobalTensor
 from ..device.platform import PlatformInfo
-from ..shared.arguments import instance, operands, six_pads, three, whole
+from ..shared.arguments import TileArguments, instance, operands, six_pads, three, whole
+from ..shared.plan import Plan
 from ..shared.tiling_record import record_from_dict, require_same_problem
 from ..shared.tiling_report import FieldReport
 from .checks import check_record
 from .kernel import Conv3DBackpropInput, finish_ncdhw
 from .record import TConv3DBackpropInputTiling
-from .split import Block, CoreGrid, flat_blocks, grid_blocks
-from .tiling import plan_input
+from .split import Block, CoreGrid, grid_blocks, plan_blocks
+from .tiling import plan_input, uncut_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +114,10 @@ def simulate(
     layout = instance(layout, ConvFormat, "layout")
     cores = whole(cores, "cores")
     staged, saturate = arguments.flag("staged", staged), arguments.flag("saturate", saturate)
-    record, report = plan_input(
+    given = TileArguments(
         go.shape,
         wt.shape,
-        input_shape=input_shape,
+        input_shape,
         stride=three(stride, "stride"),
         padding=six_pads(padding),
         dilation=three(dilation, "dilation"),
@@ -125,16 +126,44 @@ def simulate(
         cores=cores,
         platform=sizes,
     )
-    if tiling is not None:
-        record, report = own_tiling(tiling, record, sizes), ()
-    if grid is not None:
-        record = instance(grid, CoreGrid, "grid").record(record)
-    blocks = tuple(flat_blocks(record, cores) if grid is None else grid_blocks(record, grid))
+    plan = plan_input(given) if tiling is None else own_plan(given, tiling)
+    return simulate_plan(plan, go, wt, grid=grid, layout=layout, staged=staged, saturate=saturate)
+
+
+def own_plan(
+    given: TileArguments, tiling: TConv3DBackpropInputTiling | Mapping[str, int]
+) -> Plan[TConv3DBackpropInputTiling]:
+    """A plan from a record of the user's own: checked, and compared with the problem it is used for. No search."""
+    sizes = uncut_record(given)
+    record = (
+        tiling
+        if isinstance(tiling, TConv3DBackpropInputTiling)
+        else record_from_dict(TConv3DBackpropInputTiling, tiling)
+    )
+    check_record(record, given.platform)
+    require_same_problem(record, sizes)
+    return Plan(given, record, ())
+
+
+def simulate_plan(
+    plan: Plan[TConv3DBackpropInputTiling],
+    grad_output: NDArray[Any],
+    weight: NDArray[Any],
+    *,
+    grid: CoreGrid | None = None,
+    layout: ConvFormat = ConvFormat.NDC1HWC0,
+    staged: bool = False,
+    saturate: bool = False,
+) -> InputSimulation:
+    """All blocks of all cores of a plan, on operands of its dtype."""
+    given = plan.arguments
+    record = plan.record if grid is None else instance(grid, CoreGrid, "grid").record(plan.record)
+    blocks = plan_blocks(plan) if grid is None else tuple(grid_blocks(record, grid))
     if layout is ConvFormat.NCDHW and any(block.atomic for block in blocks):
         raise TilingError("K cannot be split over cores (kDim above 1) when gradInput is NCDHW", "split.k")
-    go_gm = layouts.to_ndc1hwc0(go, record.c0).reshape(-1)
-    wt_gm = np.ascontiguousarray(layouts.to_fractal_z_3d(wt, record.c0)).reshape(-1)
-    gi_gm = fresh_output(record, layout, go.dtype)
+    go_gm = layouts.to_ndc1hwc0(grad_output, record.c0).reshape(-1)
+    wt_gm = np.ascontiguousarray(layouts.to_fractal_z_3d(weight, record.c0)).reshape(-1)
+    gi_gm = fresh_output(record, layout, grad_output.dtype)
     memory = (
         GlobalTensor(go_gm, name="gradOutput"),
         GlobalTensor(wt_gm, name="weight"),
@@ -143,15 +172,15 @@ def simulate(
     used = sorted({block.core for block in blocks})
     workspace = None
     if layout is ConvFormat.NCDHW:
-        raw_tiles = np.zeros((max(used, default=0) + 1) * record.baseM * record.baseN, go.dtype)
+        raw_tiles = np.zeros((max(used, default=0) + 1) * record.baseM * record.baseN, grad_output.dtype)
         workspace = GlobalTensor(raw_tiles, name="workspace")
     for core in used:
         kernel = Conv3DBackpropInput(
-            *input_types(code, layout), block_idx=core, staged=staged, saturate=saturate, platform=sizes
+            *input_types(given.dtype, layout), block_idx=core, staged=staged, saturate=saturate, platform=given.platform
         )
         run_core(record, [block for block in blocks if block.core == core], kernel, *memory, workspace)
     grad_input = as_ncdhw(record, layout, gi_gm)
-    return InputSimulation(grad_input, record, report, blocks, cores, gi_gm, go_gm, wt_gm, code)
+    return InputSimulation(grad_input, record, plan.report, blocks, given.cores, gi_gm, go_gm, wt_gm, given.dtype)
 
 
 def fresh_output(t: TConv3DBackpropInputTiling, layout: ConvFormat, storage: np.dtype[Any]) -> NDArray[Any]:
@@ -167,15 +196,3 @@ def as_ncdhw(t: TConv3DBackpropInputTiling, layout: ConvFormat, flat: NDArray[An
         return flat.reshape(t.batch, t.cin, t.di, t.hi, t.wi)
     packed = flat.reshape(t.batch, t.di, t.cin1, t.hi, t.wi, t.c0)
     return layouts.from_ndc1hwc0(packed, t.cin, check=bool(np.isfinite(flat).all()))
-
-
-def own_tiling(
-    given: TConv3DBackpropInputTiling | Mapping[str, int], planned: TConv3DBackpropInputTiling, platform: PlatformInfo
-) -> TConv3DBackpropInputTiling:
-    """A record of the user's own: checked, and compared with the problem it is used for."""
-    record = (
-        given if isinstance(given, TConv3DBackpropInputTiling) else record_from_dict(TConv3DBackpropInputTiling, given)
-    )
-    check_record(record, platform)
-    require_same_problem(record, planned)
-    return record

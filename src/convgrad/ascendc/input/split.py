@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..device.errors import TilingError
+from ..shared.plan import Plan
 from ..shared.split import flat_share
 from ..shared.tiling_record import ceil_div
 from .record import TConv3DBackpropInputTiling
@@ -92,6 +93,11 @@ def flat_blocks(t: TConv3DBackpropInputTiling, cores: int) -> Iterator[Block]:
             block = make_block(t, core, index, batch, plane, mi, ni)
             if block is not None:
                 yield block
+
+
+def plan_blocks(plan: Plan[TConv3DBackpropInputTiling]) -> tuple[Block, ...]:
+    """Every block of a plan: the flat list."""
+    return tuple(flat_blocks(plan.record, plan.arguments.cores))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import fields, replace
 
 from ..device.conv_type import ConvDtype, ConvFormat, TPosition
 from ..device.errors import TilingError
 from ..device.platform import PlatformInfo
-from ..shared.arguments import Sextuple, Triple, five
+from ..shared.arguments import TileArguments, five
+from ..shared.plan import Plan
 from ..shared.tiling_host import TilingHost
 from ..shared.tiling_record import ceil_div
 from ..shared.tiling_report import FIXED_REASONS, FieldReport, field_reports
@@ -64,11 +64,9 @@ class Conv3DBpInputTiling(TilingHost):
 
     def GetTiling(self, tiling: Conv3DBackpropInputTilingData) -> int:
         """Fill `tiling.conv3DDxTiling` and give 0; or leave it alone, give -1 and say why in `reason`."""
-        self.report = ()
-        self.reason = self._refusal()
-        if self.reason:
+        sizes = self._problem()
+        if sizes is None:
             return -1
-        sizes = self._sizes()
         cut = search(sizes, self.platform, self.cores)
         if isinstance(cut, str):
             self.reason = cut
@@ -84,6 +82,12 @@ class Conv3DBpInputTiling(TilingHost):
         return 0
 
     # ---- inside
+
+    def _problem(self) -> TConv3DBackpropInputTiling | None:
+        """The record before anything is cut; None, with the cause in `reason`, when something is wrong with it."""
+        self.report = ()
+        self.reason = self._refusal()
+        return None if self.reason else self._sizes()
 
     @staticmethod
     def _conflicts(new: int, old: int) -> bool:
@@ -210,44 +214,47 @@ class Conv3DBpInputTiling(TilingHost):
         return next((text for holds, text in causes if holds), "")
 
 
-def plan_input(
-    grad_output_shape: Sequence[int],
-    weight_shape: Sequence[int],
-    *,
-    input_shape: Sequence[int] | None,
-    stride: Triple,
-    padding: Sextuple,
-    dilation: Triple,
-    output_padding: Triple,
-    dtype: ConvDtype,
-    cores: int,
-    platform: PlatformInfo,
-) -> tuple[TConv3DBackpropInputTiling, tuple[FieldReport, ...]]:
-    """The tiling record of a problem and its report; raises with the reason when there is none."""
-    n, cout, *out = (int(size) for size in grad_output_shape)
-    w_cout, w_cin, *window = (int(size) for size in weight_shape)
-    host = Conv3DBpInputTiling(platform, cores=cores)
-    for setter in (host.SetWeightType, host.SetInputType, host.SetGradOutputType):
-        weight_side = setter == host.SetWeightType
-        setter(TPosition.GM, ConvFormat.FRACTAL_Z_3D if weight_side else ConvFormat.NDC1HWC0, dtype)
-    host.SetPadding(*padding)
-    host.SetStride(*stride)
-    host.SetDilation(*dilation)
-    agreed = host.SetWeightShape(w_cout, w_cin, *window) and host.SetGradOutputShape(n, cout, *out)
-    if input_shape is None:
-        host.SetOutputPadding(*output_padding)
-    else:
-        agreed = agreed and host.SetInputShape(*five(input_shape, "input_shape"))
-    if not agreed:
-        raise TilingError(
-            f"batch and channels must agree: gradOutput {tuple(grad_output_shape)}, weight "
-            f"{tuple(weight_shape)}, input {input_shape and tuple(input_shape)}",
-            "tiling.shapes",
-        )
-    data = Conv3DBackpropInputTilingData()
+def plan_input(given: TileArguments) -> Plan[TConv3DBackpropInputTiling]:
+    """The cheapest tiling of a problem with its report; raises with the reason when there is none."""
+    host, data = tiling_object(given), Conv3DBackpropInputTilingData()
     if host.GetTiling(data) != 0:
         raise TilingError(f"GetTiling returned -1: {host.reason}", "tiling.refused")
-    return data.conv3DDxTiling, host.report
+    return Plan(given, data.conv3DDxTiling, host.report)
+
+
+def uncut_record(given: TileArguments) -> TConv3DBackpropInputTiling:
+    """The record of a problem with every size set and nothing searched for; raises with the reason as `plan_input`."""
+    host = tiling_object(given)
+    sizes = host._problem()
+    if sizes is None:
+        raise TilingError(f"GetTiling returned -1: {host.reason}", "tiling.refused")
+    return sizes
+
+
+def tiling_object(given: TileArguments) -> Conv3DBpInputTiling:
+    """The host side object with everything set; raises when the shapes do not agree."""
+    n, cout, *out = (int(size) for size in given.grad_output_shape)
+    w_cout, w_cin, *window = (int(size) for size in given.weight_shape)
+    host = Conv3DBpInputTiling(given.platform, cores=given.cores)
+    host.SetWeightType(TPosition.GM, ConvFormat.FRACTAL_Z_3D, given.dtype)
+    host.SetInputType(TPosition.GM, ConvFormat.NDC1HWC0, given.dtype)
+    host.SetGradOutputType(TPosition.GM, ConvFormat.NDC1HWC0, given.dtype)
+    host.SetPadding(*given.padding)
+    host.SetStride(*given.stride)
+    host.SetDilation(*given.dilation)
+    agreed = host.SetWeightShape(w_cout, w_cin, *window) and host.SetGradOutputShape(n, cout, *out)
+    shape = given.input_shape
+    if shape is None:
+        host.SetOutputPadding(*given.output_padding)
+    else:
+        agreed = agreed and host.SetInputShape(*five(shape, "input_shape"))
+    if not agreed:
+        raise TilingError(
+            f"batch and channels must agree: gradOutput {tuple(given.grad_output_shape)}, weight "
+            f"{tuple(given.weight_shape)}, input {shape and tuple(shape)}",
+            "tiling.shapes",
+        )
+    return host
 
 
 def input_report(

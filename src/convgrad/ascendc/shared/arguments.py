@@ -1,7 +1,9 @@
-"""A tile-kernel problem from plain arguments: shapes, strides, pads, and the tiling object they fill."""
+"""A tile-kernel problem from plain arguments: shapes, strides, pads, operands."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,9 +16,29 @@ from convgrad.core.status import ConvGradError, ConvGradTypeError
 
 from ..device.conv_type import DTYPE_NAMES, SIXTEEN_BIT, ConvDtype, find_dtype
 from ..device.errors import TilingError
+from ..device.platform import PlatformInfo
 
 Triple = tuple[int, int, int]
 Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True, slots=True)
+class TileArguments:
+    """One problem as it is told to the tiling object of either kernel: shapes of the forward convolution, attributes.
+
+    input_shape    None asks for transpose mode: it follows from gradOutput and the output padding
+    """
+
+    grad_output_shape: Sequence[int]
+    weight_shape: Sequence[int]
+    input_shape: Sequence[int] | None
+    stride: Triple
+    padding: Sextuple
+    dilation: Triple
+    dtype: ConvDtype
+    cores: int
+    output_padding: Triple = (0, 0, 0)
+    platform: PlatformInfo = field(default_factory=PlatformInfo)
 Sextuple = tuple[int, int, int, int, int, int]
 
 
