@@ -1,6 +1,7 @@
 // Which instruction set the engine uses: the first row below that the machine has, or the one CONVGRAD_ISA names.
 #include "isa.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -62,8 +63,11 @@ const Isa* choose_isa() {
 }  // namespace
 
 const Isa& isa() {
-    static const Isa* const chosen = choose_isa();
-    return *chosen;
+    // Every thread that comes early chooses, the same: fork() could tear the guard of a static made once.
+    static std::atomic<const Isa*> chosen{nullptr};
+    const Isa* known = chosen.load(std::memory_order_relaxed);
+    if (known == nullptr) chosen.store(known = choose_isa(), std::memory_order_relaxed);
+    return *known;
 }
 
 }  // namespace cg

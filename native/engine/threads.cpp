@@ -59,8 +59,25 @@ private:
     size_t capacity_ = 0;
 };
 
-thread_local Arena task_arena;
-thread_local Arena call_arena;
+// The memory of one thread. A pthread key holds it, not a thread_local: destructors of the program's static and
+// thread_local objects may still run a call, and the key's destructor comes after theirs. A call after even that starts
+// with new memory. No key, no memory for one: the call says so.
+struct Arenas {
+    Arena task, call;
+};
+
+pthread_key_t arenas_key;
+const bool has_key =
+    pthread_key_create(&arenas_key, [](void* arenas) { delete static_cast<Arenas*>(arenas); }) == 0;
+
+Arenas* arenas() {
+    if (!has_key) return nullptr;
+    if (void* mine = pthread_getspecific(arenas_key)) return static_cast<Arenas*>(mine);
+    Arenas* mine = new (std::nothrow) Arenas;
+    if (mine != nullptr && pthread_setspecific(arenas_key, mine) == 0) return mine;
+    delete mine;
+    return nullptr;
+}
 
 // Tasks that follow each other, taken in their order.
 struct alignas(64) Share {
@@ -83,7 +100,8 @@ struct Job {
 };
 
 void work(Job& job) {
-    char* scratch = task_arena.at_least(job.scratch_bytes);
+    Arenas* own = job.scratch_bytes != 0 ? arenas() : nullptr;
+    char* scratch = own != nullptr ? own->task.at_least(job.scratch_bytes) : nullptr;
     if (scratch == nullptr && job.scratch_bytes != 0) {
         job.out_of_memory = true;
         return;
@@ -219,8 +237,10 @@ int run_tasks(int threads, index_t tasks, size_t scratch_bytes, TaskBody body, v
 }
 
 char* shared_scratch(size_t bytes) {
-    if (!scratch_checked) return call_arena.at_least(bytes);
-    char* shared = call_arena.at_least(bytes + SCRATCH_GUARD_BYTES);
+    Arenas* mine = arenas();
+    if (mine == nullptr) return nullptr;
+    if (!scratch_checked) return mine->call.at_least(bytes);
+    char* shared = mine->call.at_least(bytes + SCRATCH_GUARD_BYTES);
     if (shared == nullptr) return nullptr;
     spoil_scratch(shared, bytes);
     guard_shared(shared + bytes + SCRATCH_GUARD_BYTES);

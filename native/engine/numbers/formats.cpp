@@ -1,10 +1,14 @@
 // Number formats, one element at a time and exactly: the rows of generated/dtypes.inc put to work.
 #include "numbers/formats.h"
 
+#include <pthread.h>
+
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <new>
 
 #include "../../generated/dtypes.inc"
 
@@ -44,7 +48,7 @@ struct ByteTables {
     uint8_t code[65536];
 
     explicit ByteTables(int dtype) {
-        static uint8_t code_of[65536];  // by the upper half of the value; filled under the guard of `tables`
+        static uint8_t code_of[65536];  // by the upper half of the value; filled under `tables_guard`
         std::memset(code_of, 0, sizeof code_of);
         int nan_code[2] = {-1, -1};
         for (int c = 0; c < 256; ++c) {
@@ -66,13 +70,20 @@ struct ByteTables {
     }
 };
 
+std::mutex tables_guard;  // taken by fork(): the child of one in the middle of a table would wait for it for ever
+const int tables_forked = pthread_atfork([] { tables_guard.lock(); }, [] { tables_guard.unlock(); },
+                                         [] { tables_guard.unlock(); });
+
+// Tasks ask for them, which cannot run out of memory: it is there from the start.
 const ByteTables& tables(int dtype) {
-    static std::mutex guard;
-    static ByteTables* built[3];
-    std::lock_guard<std::mutex> hold(guard);
-    ByteTables*& table = built[dtype - CG_FLOAT8_E4M3FN];
-    if (table == nullptr) table = new ByteTables(dtype);
-    return *table;
+    alignas(ByteTables) static char storage[3][sizeof(ByteTables)];
+    static std::atomic<const ByteTables*> built[3];
+    std::atomic<const ByteTables*>& table = built[dtype - CG_FLOAT8_E4M3FN];
+    if (const ByteTables* known = table.load(std::memory_order_acquire)) return *known;
+    std::lock_guard<std::mutex> hold(tables_guard);
+    if (table.load(std::memory_order_relaxed) == nullptr)
+        table.store(new (storage[dtype - CG_FLOAT8_E4M3FN]) ByteTables(dtype), std::memory_order_release);
+    return *table.load(std::memory_order_relaxed);
 }
 
 float float_from_half(uint16_t half) {
