@@ -80,7 +80,7 @@ def build(
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
 
-    parts = [source, SOURCES / "check.h", compiler, standard, home.name, *flags, *(link or ())]
+    parts = [source, *sorted(SOURCES.glob("*.h")), compiler, standard, home.name, *flags, *(link or ())]
     return made_once(source.stem, parts, make) / "program"
 
 

@@ -1,4 +1,5 @@
-"""`make sanitize`: the C tests, the examples and random call sequences under ASan with UBSan, and under TSan.
+"""`make sanitize`: the C tests, the examples, random call sequences and calls at hard moments (tests/c_reliability.py)
+under ASan with UBSan, and under TSan.
 
 The library itself is built with the sanitizer, so every access inside it is watched.
 """
@@ -12,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from c_programs import ROOT, SOURCES, build, run, sanitized_prefix
+from c_reliability import ENDS, Build, Outcome, allocation_failures, exit_orders, forks
 
 SEQUENCES = os.environ.get("SEQUENCES", "20000")
 # Running out of memory is an answer the library has to give, so the allocators must not stop the program.
@@ -48,6 +50,22 @@ def programs(sanitizer: str) -> int:
         step(f"example {source.stem}", source)
     step("call sequences", SOURCES / "call_sequences.cpp", "1", SEQUENCES)
     step("call sequences, strict", SOURCES / "call_sequences.cpp", "2", SEQUENCES, CONVGRAD_STRICT="1")
+
+    def tell(name: str, outcome: Outcome) -> None:
+        nonlocal failures
+        failures += bool(outcome.wrong)
+        print(f"{'FAIL' if outcome.wrong else 'ok  '} {sanitizer:18} {name}: {outcome.cases} cases", flush=True)
+        print(*outcome.wrong[:5], sep="\n", end="")
+
+    how = Build(library, flags, OPTIONS)
+    # ThreadSanitizer has a thread of its own: with it the last one of a program never leaves.
+    ends = ENDS if sanitizer != "thread" else ("return", "exit")
+    tell("calls at exit", exit_orders(how, ["errors", "objects", "large_convolution"], ends))
+    for strict in ("0", "1"):
+        tell(f"children of fork, strict {strict}", forks(how, parents=5, children=20, CONVGRAD_STRICT=strict))
+    if sanitizer != "thread":  # whose malloc no program can stand before
+        with tempfile.TemporaryDirectory() as scratch:
+            tell("allocation failure", allocation_failures(how, Path(scratch), ["cold", "warm"], ["single"]))
     return failures
 
 

@@ -1,34 +1,61 @@
 #include "errors.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <ctime>
-#include <deque>
-#include <mutex>
+#include <list>
+#include <memory>
+
+#include "immortal.h"
+#include "locks.h"
 
 namespace convgrad {
 namespace {
 
 constexpr size_t kLongestQueue = 64;  // older messages fall out
 
-struct Queue {
-    std::deque<std::string> messages;  // newest first
+using Queue = std::list<std::string>;  // newest first
+
+// What one thread was told. A pthread key holds it, not a thread_local: destructors of thread_local and static objects
+// may still fail calls, and the key's destructor comes after theirs. A call after even that starts a new queue.
+struct ThreadMessages {
+    Queue queue;
+    std::string taken;  // what aclGetRecentErrMsg gave out last
 };
 
-std::mutex shared_lock;
+class ThreadKey {
+public:
+    ThreadKey() noexcept { made_ = pthread_key_create(&key_, destroy) == 0; }
+
+    // Throws std::bad_alloc where there is no memory for one.
+    ThreadMessages &mine() const {
+        if (!made_) throw std::bad_alloc();
+        if (void *known = pthread_getspecific(key_)) return *static_cast<ThreadMessages *>(known);
+        auto made = std::make_unique<ThreadMessages>();
+        if (pthread_setspecific(key_, made.get()) != 0) throw std::bad_alloc();
+        return *made.release();
+    }
+
+private:
+    static void destroy(void *messages) { delete static_cast<ThreadMessages *>(messages); }
+    pthread_key_t key_{};
+    bool made_ = false;
+};
+
+// Guarded by Lock::Messages, but for a thread's own.
+Immortal<ThreadKey> thread_key;
+Immortal<Queue> shared_queue;
 bool shared_mode = false;
 
-Queue &shared_queue() {
-    static Queue *queue = new Queue;  // never destroyed: destructors of the program may still fail calls
-    return *queue;
-}
-
-thread_local Queue thread_queue;
-thread_local std::string taken;
 thread_local int thread_last_error = 0;
 
+Queue &current_queue() { return shared_mode ? *shared_queue : thread_key->mine().queue; }
+
+// The caller holds Lock::Messages: the C library's own lock around the time zone is not free in the child of a fork
+// that happened inside.
 std::string timestamp() {
     const auto now = std::chrono::system_clock::now();
     const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
@@ -58,10 +85,10 @@ const char *error_class(int status) {
 int fail_with_text(int status, const std::string &text) noexcept {
     thread_last_error = status;
     try {
-        std::string message = "[PID:" + std::to_string(getpid()) + "] " + timestamp() + " " + error_class(status) + ": " + text;
-        std::lock_guard<std::mutex> hold(shared_lock);
-        std::deque<std::string> &queue = (shared_mode ? shared_queue() : thread_queue).messages;
-        queue.push_front(std::move(message));
+        Hold hold(lock_of(Lock::Messages));
+        Queue message{"[PID:" + std::to_string(getpid()) + "] " + timestamp() + " " + error_class(status) + ": " + text};
+        Queue &queue = current_queue();
+        queue.splice(queue.begin(), message);
         if (queue.size() > kLongestQueue) queue.pop_back();
     } catch (...) {
         // Without memory for the words the status still goes out.
@@ -85,21 +112,22 @@ int fail(int status, const char *format, ...) noexcept {
 
 const char *take_messages() noexcept {
     try {
-        std::lock_guard<std::mutex> hold(shared_lock);
-        std::deque<std::string> &queue = (shared_mode ? shared_queue() : thread_queue).messages;
+        Hold hold(lock_of(Lock::Messages));
+        Queue &queue = current_queue();
         if (queue.empty()) return nullptr;
+        std::string &taken = thread_key->mine().taken;
         std::string joined;
-        for (const std::string &message : queue) joined += message + "\n";
+        for (const std::string &message : queue) joined.append(message) += '\n';
         taken.swap(joined);
         queue.clear();
         return taken.c_str();
     } catch (...) {
-        return nullptr;
+        return nullptr;  // nothing was taken: the messages are there when there is memory again
     }
 }
 
 void share_messages_between_threads(bool shared) noexcept {
-    std::lock_guard<std::mutex> hold(shared_lock);
+    Hold hold(lock_of(Lock::Messages));
     shared_mode = shared;
 }
 

@@ -141,14 +141,17 @@ public:
         for (int i = 0; i < 3; ++i)
             if (wanted[i]->given())
                 if (const int status = results[i].bind(operator_name, *wanted[i])) return status;
+        bool in_place[3] = {};
         for (int i = 0; i < 3; ++i) {
             if (!results[i].view || results[i].view->elements == 0) continue;
             bool disturbs = results[i].view->may_overlap_itself();
             for (const Bound *operand : {&output, &in, &kernel}) disturbs |= results[i].touches(*operand);
             for (int j = 0; j < 3; ++j) disturbs |= j != i && results[i].touches(results[j]);
             if (disturbs) results[i].stage();
-            if (strict::enabled() && !disturbs) results[i].fill(results[i].view->dtype == CG_HIFLOAT8 ? 0x80 : 0xFF);
+            in_place[i] = !disturbs;
         }
+        for (int i = 0; i < 3; ++i)  // NaN, once there was memory for every copy
+            if (strict::enabled() && in_place[i]) results[i].fill(results[i].view->dtype == CG_HIFLOAT8 ? 0x80 : 0xFF);
         if (const int status = compute_results(output, in, kernel, results)) return status;
         for (Bound &result : results)
             if (result.view && result.view->elements > 0) result.unstage();
@@ -212,7 +215,7 @@ std::shared_ptr<Executor> prepare(const Request &request, const CallTensors &ten
         {"weight", tensors.weight, kernel, &made->weight},              {"grad_input", tensors.grad_input, data, &made->grad_input},
         {"grad_weight", tensors.grad_weight, kernel, &made->grad_weight}, {"grad_bias", tensors.grad_bias, kBiasOrder, &made->grad_bias}};
     for (auto &row : views)
-        if (!make_view(row.name, row.call.tensor, row.call.shape, row.order, row.view)) {
+        if (!make_view(row.name, row.call.tensor, row.call.shape.get(), row.order, row.view)) {
             *status = fail(ACLNN_ERR_PARAM_INVALID, "strides and offset of %s reach further than 2^63 bytes", row.name);
             return nullptr;
         }

@@ -12,7 +12,7 @@ namespace convgrad {
 // A tensor of a call. Its shape is the one phase 1 saw; only the address is read again when the call runs.
 struct CallTensor {
     std::shared_ptr<Tensor> tensor;  // null where the call had none, or the mask says no
-    TensorShape shape;
+    std::shared_ptr<const TensorShape> shape;
 };
 
 struct CallTensors {

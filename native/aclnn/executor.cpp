@@ -6,6 +6,7 @@
 #include "aclnn/aclnn_base.h"
 #include "aclnn/opdev/op_errno.h"
 #include "errors.h"
+#include "immortal.h"
 #include "memory.h"
 #include "objects.h"
 #include "runtime.h"
@@ -52,12 +53,14 @@ int set_list_address(const void *executor, size_t index, const void *list, void 
     return set_address(executor, found->items[index], address);
 }
 
+struct Executors {
+    Registry<Executor> executors{Kind::Executor};
+};
+Immortal<Executors> all;
+
 }  // namespace
 
-Registry<Executor> &executors() {
-    static Registry<Executor> *all = new Registry<Executor>(Kind::Executor);
-    return *all;
-}
+Registry<Executor> &executors() noexcept { return all->executors; }
 
 int run_executor(const char *operator_name, void *workspace, uint64_t workspace_size, void *executor, void *stream) {
     if (!executor) return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: executor must be given; got null", operator_name);

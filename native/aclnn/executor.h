@@ -19,7 +19,7 @@ public:
     std::atomic<bool> repeatable{false};
 };
 
-Registry<Executor> &executors();
+Registry<Executor> &executors() noexcept;
 
 // Phase 2 of every operator.
 int run_executor(const char *operator_name, void *workspace, uint64_t workspace_size, void *executor, void *stream);

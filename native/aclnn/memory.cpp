@@ -3,8 +3,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <mutex>
 
+#include "immortal.h"
+#include "locks.h"
 #include "strict.h"
 
 namespace convgrad {
@@ -13,16 +14,10 @@ namespace {
 constexpr size_t kAlignment = 64;
 
 struct Blocks {
-    std::mutex lock;
     std::map<uintptr_t, std::shared_ptr<Block>> by_address;
     uint64_t allocated = 0;
 };
-
-// Never destroyed: destructors of the program may still free.
-Blocks &blocks() {
-    static Blocks *all = new Blocks;
-    return *all;
-}
+Immortal<Blocks> blocks;
 
 constexpr size_t kLargest = size_t(PTRDIFF_MAX) / 2;  // beyond it no memory exists; below it no sum here overflows
 
@@ -69,21 +64,21 @@ std::shared_ptr<Block> allocate(Side side, size_t size) {
     auto block = std::make_shared<Block>();
     block->side = side;
     block->asked = size;
-    Blocks &all = blocks();
+    Blocks &all = *blocks;
     {
-        std::lock_guard<std::mutex> hold(all.lock);
+        Hold hold(lock_of(Lock::Blocks));
         block->number = ++all.allocated;
     }
     if (!give_memory(block.get())) return nullptr;
-    std::lock_guard<std::mutex> hold(all.lock);
+    Hold hold(lock_of(Lock::Blocks));
     all.by_address.emplace(reinterpret_cast<uintptr_t>(block->address), block);
     return block;
 }
 
 bool release(Side side, const void *address) {
     std::shared_ptr<Block> removed;  // its storage goes when the last Span on it goes
-    Blocks &all = blocks();
-    std::lock_guard<std::mutex> hold(all.lock);
+    Blocks &all = *blocks;
+    Hold hold(lock_of(Lock::Blocks));
     const auto at = all.by_address.find(reinterpret_cast<uintptr_t>(address));
     if (at == all.by_address.end() || at->second->side != side) return false;
     removed = std::move(at->second);
@@ -94,8 +89,8 @@ bool release(Side side, const void *address) {
 Span locate(const void *address, size_t count) {
     Span span;
     span.bytes = static_cast<char *>(const_cast<void *>(address));
-    Blocks &all = blocks();
-    std::lock_guard<std::mutex> hold(all.lock);
+    Blocks &all = *blocks;
+    Hold hold(lock_of(Lock::Blocks));
     auto at = all.by_address.upper_bound(reinterpret_cast<uintptr_t>(address));
     if (at == all.by_address.begin()) return span;
     const std::shared_ptr<Block> &block = (--at)->second;
@@ -109,8 +104,8 @@ Span locate(const void *address, size_t count) {
 
 std::vector<std::shared_ptr<Block>> live_blocks() {
     std::vector<std::shared_ptr<Block>> live;
-    Blocks &all = blocks();
-    std::lock_guard<std::mutex> hold(all.lock);
+    Blocks &all = *blocks;
+    Hold hold(lock_of(Lock::Blocks));
     for (const auto &entry : all.by_address) live.push_back(entry.second);
     return live;
 }

@@ -6,6 +6,7 @@
 #include "aclnn/acl_meta.h"
 #include "aclnn/opdev/op_errno.h"
 #include "errors.h"
+#include "immortal.h"
 
 namespace convgrad {
 namespace {
@@ -101,7 +102,8 @@ int read_tensor(const aclTensor *tensor, Result *result, Read read) noexcept {
 int give_values(const aclTensor *tensor, std::vector<int64_t> TensorShape::*which, int64_t **values, uint64_t *count) {
     if (!count) return fail(ACLNN_ERR_PARAM_NULLPTR, "the count pointer must not be null");
     return read_tensor(tensor, values, [&](const Tensor &found) {
-        const std::vector<int64_t> source = found.shape().*which;
+        const auto shape = found.shape();
+        const std::vector<int64_t> &source = (*shape).*which;
         int64_t *copy = new int64_t[source.size()];  // the caller ends it with delete[]
         for (size_t i = 0; i < source.size(); ++i) copy[i] = source[i];
         *values = copy;
@@ -109,12 +111,11 @@ int give_values(const aclTensor *tensor, std::vector<int64_t> TensorShape::*whic
     });
 }
 
+Immortal<Objects> all;
+
 }  // namespace
 
-Objects &objects() {
-    static Objects *all = new Objects;  // never destroyed: destructors of the program may still destroy
-    return *all;
-}
+Objects &objects() noexcept { return *all; }
 
 }  // namespace convgrad
 
@@ -126,8 +127,9 @@ aclTensor *aclCreateTensor(const int64_t *viewDims, uint64_t viewDimsNum, aclDat
                            int64_t offset, aclFormat format, const int64_t *storageDims, uint64_t storageDimsNum,
                            void *tensorData) {
     return create<aclTensor>(objects().tensors, [&](Tensor &tensor) -> int {
-        TensorShape shape;
-        const int status = describe(viewDims, viewDimsNum, dataType, stride, offset, format, storageDims, storageDimsNum, &shape);
+        auto shape = std::make_shared<TensorShape>();
+        const int status =
+            describe(viewDims, viewDimsNum, dataType, stride, offset, format, storageDims, storageDimsNum, shape.get());
         tensor.set_shape(std::move(shape));
         tensor.address = tensorData;
         return status;
@@ -141,8 +143,9 @@ aclnnStatus aclInitTensor(aclTensor *tensor, const int64_t *viewDims, uint64_t v
     return guarded(ACLNN_ERR_INNER, [&]() -> int {
         const auto found = objects().tensors.find(tensor);
         if (!found) return not_live("tensor", tensor);
-        TensorShape shape;
-        if (const int status = describe(viewDims, viewDimsNum, dataType, stride, offset, format, storageDims, storageDimsNum, &shape))
+        auto shape = std::make_shared<TensorShape>();
+        if (const int status =
+                describe(viewDims, viewDimsNum, dataType, stride, offset, format, storageDims, storageDimsNum, shape.get()))
             return status;
         found->set_shape(std::move(shape));
         found->address = tensorData;
@@ -209,15 +212,15 @@ aclnnStatus aclGetViewStrides(const aclTensor *tensor, int64_t **stridesValue, u
 }
 
 aclnnStatus aclGetViewOffset(const aclTensor *tensor, int64_t *offset) {
-    return read_tensor(tensor, offset, [&](const Tensor &found) { *offset = found.shape().offset; });
+    return read_tensor(tensor, offset, [&](const Tensor &found) { *offset = found.shape()->offset; });
 }
 
 aclnnStatus aclGetFormat(const aclTensor *tensor, aclFormat *format) {
-    return read_tensor(tensor, format, [&](const Tensor &found) { *format = found.shape().format; });
+    return read_tensor(tensor, format, [&](const Tensor &found) { *format = found.shape()->format; });
 }
 
 aclnnStatus aclGetDataType(const aclTensor *tensor, aclDataType *dataType) {
-    return read_tensor(tensor, dataType, [&](const Tensor &found) { *dataType = found.shape().dtype; });
+    return read_tensor(tensor, dataType, [&](const Tensor &found) { *dataType = found.shape()->dtype; });
 }
 
 aclnnStatus aclGetRawTensorAddr(const aclTensor *tensor, void **addr) {

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "acl/acl_base.h"
+#include "locks.h"
 #include "registry.h"
 
 namespace convgrad {
@@ -19,21 +19,21 @@ struct TensorShape {
     aclFormat format = ACL_FORMAT_UNDEFINED;
 };
 
+// A shape is replaced as a whole: who holds one keeps what the tensor was.
 class Tensor {
 public:
-    TensorShape shape() const {
-        std::lock_guard<std::mutex> hold(lock_);
+    std::shared_ptr<const TensorShape> shape() const {
+        Hold hold(lock_of(Lock::Contents));
         return shape_;
     }
-    void set_shape(TensorShape shape) {
-        std::lock_guard<std::mutex> hold(lock_);
-        shape_ = std::move(shape);
+    void set_shape(std::shared_ptr<const TensorShape> shape) {
+        Hold hold(lock_of(Lock::Contents));
+        shape_.swap(shape);
     }
     std::atomic<void *> address{nullptr};
 
 private:
-    mutable std::mutex lock_;
-    TensorShape shape_;
+    std::shared_ptr<const TensorShape> shape_;
 };
 
 struct Scalar {
@@ -60,6 +60,6 @@ struct Objects {
     Registry<HandleList> scalar_lists{Kind::ScalarList};
 };
 
-Objects &objects();
+Objects &objects() noexcept;
 
 }  // namespace convgrad

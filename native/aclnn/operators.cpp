@@ -19,8 +19,8 @@ public:
     CallTensor tensor(const char *name, const aclTensor *handle, std::optional<TensorSpec> *spec) {
         const auto found = look_up(name, "aclTensor", objects().tensors, handle);
         if (!found) return {};
-        const TensorShape shape = found->shape();
-        *spec = TensorSpec{shape.dims, shape.dtype, shape.format};
+        const auto shape = found->shape();
+        *spec = TensorSpec{shape->dims, shape->dtype, shape->format};
         return {found, shape};
     }
     std::optional<Numbers> numbers(const char *name, const aclIntArray *handle) {

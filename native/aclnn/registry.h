@@ -11,11 +11,12 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <memory>
-#include <mutex>
-#include <unordered_map>
 #include <utility>
-#include <vector>
+
+#include "locks.h"
 
 namespace convgrad {
 
@@ -34,28 +35,31 @@ enum class Kind : uint8_t {
     ScalarList,
     Executor
 };
+static_assert(int(Kind::Executor) < kMostKinds, "every kind needs a lock");
 
 template <class Object>
 class Registry {
 public:
-    explicit Registry(Kind kind) : base_((uint64_t{0x00C6} << 48) | (uint64_t(kind) << 40)) {}
+    explicit Registry(Kind kind)
+        : base_((uint64_t{0x00C6} << 48) | (uint64_t(kind) << 40)),
+          lock_(lock_of(Lock(int(Lock::Tables) + int(kind)))) {}
 
     void *add(std::shared_ptr<Object> object) {
-        std::lock_guard<std::mutex> hold(lock_);
+        Hold hold(lock_);
         const uint64_t handle = base_ | (++serial_ << 4);
-        objects_.emplace(handle, std::move(object));
+        objects_.emplace_hint(objects_.end(), handle, std::move(object));
         return reinterpret_cast<void *>(handle);
     }
 
     std::shared_ptr<Object> find(const void *handle) const {
-        std::lock_guard<std::mutex> hold(lock_);
+        Hold hold(lock_);
         const auto at = objects_.find(reinterpret_cast<uint64_t>(handle));
         return at == objects_.end() ? nullptr : at->second;
     }
 
     // Takes the object out of the table; a second caller gets nothing.
     std::shared_ptr<Object> remove(const void *handle) {
-        std::lock_guard<std::mutex> hold(lock_);
+        Hold hold(lock_);
         const auto at = objects_.find(reinterpret_cast<uint64_t>(handle));
         if (at == objects_.end()) return nullptr;
         std::shared_ptr<Object> object = std::move(at->second);
@@ -63,31 +67,30 @@ public:
         return object;
     }
 
-    // Takes out every object for which `matches` holds.
+    // Takes out every object for which `matches` holds. Entries are moved, not copied: this cannot run out of memory.
     template <class Predicate>
     void remove_where(Predicate matches) {
-        std::vector<std::shared_ptr<Object>> removed;  // destroyed after the lock is released
-        std::lock_guard<std::mutex> hold(lock_);
+        Objects removed;  // destroyed after the lock is released
+        Hold hold(lock_);
         for (auto at = objects_.begin(); at != objects_.end();) {
-            if (matches(*at->second)) {
-                removed.push_back(std::move(at->second));
-                at = objects_.erase(at);
-            } else {
-                ++at;
-            }
+            const auto next = std::next(at);
+            if (matches(*at->second)) removed.insert(objects_.extract(at));
+            at = next;
         }
     }
 
     size_t size() const {
-        std::lock_guard<std::mutex> hold(lock_);
+        Hold hold(lock_);
         return objects_.size();
     }
 
 private:
+    using Objects = std::map<uint64_t, std::shared_ptr<Object>>;
+
     const uint64_t base_;
-    mutable std::mutex lock_;
+    std::mutex &lock_;
     uint64_t serial_ = 0;
-    std::unordered_map<uint64_t, std::shared_ptr<Object>> objects_;
+    Objects objects_;
 };
 
 }  // namespace convgrad

@@ -9,7 +9,9 @@
 #include "aclnn/aclnn_base.h"
 #include "config_file.h"
 #include "errors.h"
+#include "immortal.h"
 #include "leaks.h"
+#include "locks.h"
 #include "settings.h"
 #include "strict.h"
 
@@ -26,7 +28,12 @@ void *add_context(int32_t device) {
     auto stream = std::make_shared<Stream>();
     void *handle = runtime().contexts.add(context);
     stream->context = handle;
-    context->default_stream = runtime().streams.add(stream);
+    try {
+        runtime().streams.add(stream);
+    } catch (...) {
+        runtime().contexts.remove(handle);
+        throw;
+    }
     return handle;
 }
 
@@ -44,7 +51,7 @@ int check_device_id(int32_t device) {
 int reset_device(int32_t device, bool force) {
     if (const int status = check_device_id(device)) return status;
     Runtime &state = runtime();
-    std::lock_guard<std::mutex> hold(state.lock);
+    Hold hold(lock_of(Lock::Runtime));
     if (state.device_users == 0) return fail(ACL_ERROR_RT_CONTEXT_NULL, "device 0 is reset without having been set");
     state.device_users = force ? 0 : state.device_users - 1;
     if (state.device_users == 0) {
@@ -54,7 +61,7 @@ int reset_device(int32_t device, bool force) {
     return ACL_SUCCESS;
 }
 
-void drop_everything(Runtime &state) {  // the caller holds state.lock
+void drop_everything(Runtime &state) {  // the caller holds Lock::Runtime
     if (strict::enabled()) list_leaks();
     state.initialised = 0;
     state.finalised_before = true;
@@ -63,6 +70,17 @@ void drop_everything(Runtime &state) {  // the caller holds state.lock
     state.contexts.remove_where([](const Context &) { return true; });
     state.streams.remove_where([](const Stream &) { return true; });
     state.events.remove_where([](const Event &) { return true; });
+}
+
+int count_repeated_init_locked(Runtime &state) {
+    if (state.initialised == 0) return ACL_SUCCESS;
+    ++state.initialised;
+    return fail(ACL_ERROR_REPEAT_INITIALIZE, "aclInit was already called");
+}
+
+int count_repeated_init() {
+    Hold hold(lock_of(Lock::Runtime));
+    return count_repeated_init_locked(runtime());
 }
 
 int not_initialised(const Runtime &state) {
@@ -125,12 +143,11 @@ int get_parameter(int opt, int64_t *value, bool unset_is_zero) {
     return ACL_SUCCESS;
 }
 
+Immortal<Runtime> process;
+
 }  // namespace
 
-Runtime &runtime() {
-    static Runtime *state = new Runtime;  // never destroyed: destructors of the program may still call in
-    return *state;
-}
+Runtime &runtime() noexcept { return *process; }
 
 int check_stream(const void *stream) {
     if (!stream || runtime().streams.find(stream)) return ACL_SUCCESS;
@@ -151,14 +168,12 @@ extern "C" {
 
 aclError aclInit(const char *configPath) {
     return guarded(ACL_ERROR_BAD_ALLOC, [&] {
-        Runtime &state = runtime();
-        std::lock_guard<std::mutex> hold(state.lock);
-        if (state.initialised > 0) {
-            ++state.initialised;
-            return fail(ACL_ERROR_REPEAT_INITIALIZE, "aclInit was already called");
-        }
-        Config config;
+        if (const int status = count_repeated_init()) return status;
+        Config config;  // read without a lock: a file may take as long as it likes
         if (const int status = read_config(configPath, &config)) return status;
+        Runtime &state = runtime();
+        Hold hold(lock_of(Lock::Runtime));
+        if (const int status = count_repeated_init_locked(state)) return status;  // another thread was faster
         if (const int status = read_settings()) return status;
         share_messages_between_threads(config.share_messages);
         state.initialised = 1;
@@ -169,7 +184,7 @@ aclError aclInit(const char *configPath) {
 aclError aclFinalize(void) {
     return guarded(ACL_ERROR_BAD_ALLOC, [&] {
         Runtime &state = runtime();
-        std::lock_guard<std::mutex> hold(state.lock);
+        Hold hold(lock_of(Lock::Runtime));
         if (state.initialised == 0) return not_initialised(state);
         drop_everything(state);
         return ACL_SUCCESS;
@@ -179,7 +194,7 @@ aclError aclFinalize(void) {
 aclError aclFinalizeReference(uint64_t *refCount) {
     return guarded(ACL_ERROR_BAD_ALLOC, [&] {
         Runtime &state = runtime();
-        std::lock_guard<std::mutex> hold(state.lock);
+        Hold hold(lock_of(Lock::Runtime));
         if (state.initialised == 0) return not_initialised(state);
         if (state.initialised == 1)
             drop_everything(state);
@@ -225,7 +240,7 @@ aclError aclrtSetDevice(int32_t deviceId) {
     if (const int status = check_device_id(deviceId)) return status;
     return guarded(ACL_ERROR_RT_MEMORY_ALLOCATION, [&] {
         Runtime &state = runtime();
-        std::lock_guard<std::mutex> hold(state.lock);
+        Hold hold(lock_of(Lock::Runtime));
         if (!state.default_context) state.default_context = add_context(deviceId);
         ++state.device_users;
         current_context = state.default_context;
@@ -281,7 +296,7 @@ aclError aclrtDestroyContext(aclrtContext context) {
     if (!context) return fail(ACL_ERROR_INVALID_PARAM, "context must not be null");
     return guarded(ACL_ERROR_RT_MEMORY_ALLOCATION, [&] {
         Runtime &state = runtime();
-        std::lock_guard<std::mutex> hold(state.lock);
+        Hold hold(lock_of(Lock::Runtime));
         if (context == state.default_context)
             return fail(ACL_ERROR_RT_PARAM_INVALID, "the default context ends with aclrtResetDevice");
         if (!remove_context(context))
@@ -373,7 +388,7 @@ aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
     if (const int status = check_stream(stream)) return status;
     const auto found = find_event(event);
     if (!found) return ACL_ERROR_RT_INVALID_HANDLE;
-    std::lock_guard<std::mutex> hold(found->lock);
+    Hold hold(lock_of(Lock::Contents));
     found->recorded = true;
     found->when = std::chrono::steady_clock::now();
     return ACL_SUCCESS;
@@ -384,7 +399,7 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
     if (const int status = check_stream(stream)) return status;
     const auto found = find_event(event);
     if (!found) return ACL_ERROR_RT_INVALID_HANDLE;
-    std::lock_guard<std::mutex> hold(found->lock);
+    Hold hold(lock_of(Lock::Contents));
     found->recorded = false;
     return ACL_SUCCESS;
 }
@@ -393,7 +408,7 @@ aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *statu
     if (!event || !status) return fail(ACL_ERROR_INVALID_PARAM, "event and status must not be null");
     const auto found = find_event(event);
     if (!found) return ACL_ERROR_RT_INVALID_HANDLE;
-    std::lock_guard<std::mutex> hold(found->lock);
+    Hold hold(lock_of(Lock::Contents));
     *status = found->recorded ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
     return ACL_SUCCESS;
 }
@@ -410,7 +425,7 @@ aclError aclrtSynchronizeEvent(aclrtEvent event) {
     if (!event) return fail(ACL_ERROR_INVALID_PARAM, "event must not be null");
     const auto found = find_event(event);
     if (!found) return ACL_ERROR_RT_INVALID_HANDLE;
-    std::lock_guard<std::mutex> hold(found->lock);
+    Hold hold(lock_of(Lock::Contents));
     return found->recorded ? ACL_SUCCESS
                            : fail(ACL_ERROR_RT_PARAM_INVALID, "event %p was never recorded; waiting would not end", event);
 }
@@ -422,7 +437,7 @@ aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endE
     for (int i = 0; i < 2; ++i) {
         const auto found = find_event(events[i]);
         if (!found) return ACL_ERROR_RT_INVALID_HANDLE;
-        std::lock_guard<std::mutex> hold(found->lock);
+        Hold hold(lock_of(Lock::Contents));
         if (!found->recorded || !found->has_time_line)
             return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "event %p %s", events[i],
                         found->recorded ? "was created without ACL_EVENT_TIME_LINE" : "was never recorded");

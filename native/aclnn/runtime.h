@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "registry.h"
 
@@ -13,7 +12,6 @@ namespace convgrad {
 
 struct Context {
     int32_t device = 0;
-    void *default_stream = nullptr;
 };
 
 struct Stream {
@@ -21,8 +19,7 @@ struct Stream {
 };
 
 // Work completes inside the call that submits it, so a recorded event is a point in time already reached.
-struct Event {
-    std::mutex lock;
+struct Event {  // guarded by Lock::Contents
     bool has_time_line = true;
     bool recorded = false;
     std::chrono::steady_clock::time_point when;
@@ -35,7 +32,7 @@ struct Runtime {
     Registry<Stream> streams{Kind::Stream};
     Registry<Event> events{Kind::Event};
 
-    std::mutex lock;  // guards the four below
+    // These four are guarded by Lock::Runtime.
     uint64_t initialised = 0;
     bool finalised_before = false;
     uint64_t device_users = 0;
@@ -45,7 +42,7 @@ struct Runtime {
     std::atomic<bool> parameter_set[kSystemParameters] = {};
 };
 
-Runtime &runtime();
+Runtime &runtime() noexcept;
 
 // The stream a call names: null stands for the default stream. Gives a status; 0 when the stream can be used.
 int check_stream(const void *stream);

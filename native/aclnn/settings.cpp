@@ -3,11 +3,10 @@
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <string>
 
 #include "acl/acl_base.h"
 #include "errors.h"
+#include "locks.h"
 
 namespace convgrad {
 namespace {
@@ -17,28 +16,37 @@ namespace {
 constexpr const char *kDefaultProduct = "A2";
 constexpr const char *kUnknownSoc = "unknown";
 
-std::mutex lock;
+// Guarded by Lock::Settings.
 bool was_read = false;
 int product_index = -1;
 bool runtime_conformance = false;
 
-std::string plain(const char *name) {
-    std::string letters;
-    for (; *name; ++name)
-        if (!std::strchr(" -_/", *name)) letters += char(std::tolower(static_cast<unsigned char>(*name)));
-    return letters;
+// The next letter of a name in its plain form: lower case, without blanks and strokes. 0 at the end.
+int next_letter(const char **name) {
+    while (**name && std::strchr(" -_/", **name)) ++*name;
+    return **name ? std::tolower(static_cast<unsigned char>(*(*name)++)) : 0;
+}
+
+// Compares letter by letter: the settings are read where no memory may be left.
+bool starts_with(const char **name, const char *plain) {
+    for (; *plain; ++plain)
+        if (next_letter(name) != *plain) return false;
+    return true;
 }
 
 int find_product(const char *name) {
-    const std::string wanted = plain(name);
-    for (const ProductName &row : kProductNames)
-        if (wanted == row.plain) return row.product;
-    for (const ProductName &row : kProductPrefixes)
-        if (wanted.compare(0, std::strlen(row.plain), row.plain) == 0) return row.product;
+    for (const ProductName &row : kProductNames) {
+        const char *rest = name;
+        if (starts_with(&rest, row.plain) && next_letter(&rest) == 0) return row.product;
+    }
+    for (const ProductName &row : kProductPrefixes) {
+        const char *rest = name;
+        if (starts_with(&rest, row.plain)) return row.product;
+    }
     return -1;
 }
 
-int read_locked() {
+int read_locked() noexcept {
     was_read = true;
     const char *product = std::getenv("CONVGRAD_PRODUCT");
     const char *conformance = std::getenv("CONVGRAD_CONFORMANCE");
@@ -52,25 +60,20 @@ int read_locked() {
 
 }  // namespace
 
-int read_settings() {
-    std::lock_guard<std::mutex> hold(lock);
+int read_settings() noexcept {
+    Hold hold(lock_of(Lock::Settings));
     return read_locked();
 }
 
-Settings settings() {
-    std::lock_guard<std::mutex> hold(lock);
+Settings settings() noexcept {
+    Hold hold(lock_of(Lock::Settings));
     if (!was_read) read_locked();
     return {product_index, runtime_conformance};
 }
 
 const char *soc_name() noexcept {
-    try {
-        settings();
-    } catch (...) {
-        return kUnknownSoc;
-    }
-    std::lock_guard<std::mutex> hold(lock);
-    return product_index < 0 ? kUnknownSoc : kSocNames[product_index];
+    const int product = settings().product;
+    return product < 0 ? kUnknownSoc : kSocNames[product];
 }
 
 }  // namespace convgrad

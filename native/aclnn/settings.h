@@ -10,10 +10,10 @@ struct Settings {
 };
 
 // Reads the environment anew; a status and a message when it names something unknown.
-int read_settings();
+int read_settings() noexcept;
 
 // The settings in force, read on first use. `product` is -1 while the environment names something unknown.
-Settings settings();
+Settings settings() noexcept;
 
 const char *soc_name() noexcept;
 

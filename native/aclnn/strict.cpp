@@ -10,7 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
+
+#include "locks.h"
 
 namespace convgrad {
 namespace strict {
@@ -32,17 +33,15 @@ struct Slot {
 };
 
 Slot slots[kSlots];
-std::mutex slots_lock;
+// Guarded by Lock::Reservations, down to the actions.
 size_t slots_used = 0;
 // Slots whose block is gone, oldest first: a ring in which each slot stands at most once.
 Slot *retired[kSlots];
 size_t retired_first = 0, retired_count = 0;
+bool handler_installed = false;
 struct sigaction previous_segv, previous_bus;
 
-size_t page_size() {
-    static const size_t size = size_t(sysconf(_SC_PAGESIZE));
-    return size;
-}
+size_t page_size() { return size_t(sysconf(_SC_PAGESIZE)); }
 
 bool round_to_pages(size_t bytes, size_t *rounded) {
     const size_t page = page_size();
@@ -120,15 +119,14 @@ void on_fault(int signal_number, siginfo_t *info, void *context) {
 }
 
 void install_handler() {
-    static std::once_flag once;
-    std::call_once(once, [] {
-        struct sigaction action {};
-        action.sa_sigaction = on_fault;
-        action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-        sigemptyset(&action.sa_mask);
-        sigaction(SIGSEGV, &action, &previous_segv);
-        sigaction(SIGBUS, &action, &previous_bus);
-    });
+    if (handler_installed) return;
+    handler_installed = true;
+    struct sigaction action {};
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGSEGV, &action, &previous_segv);
+    sigaction(SIGBUS, &action, &previous_bus);
 }
 
 void retire(Slot *slot, int state) {
@@ -166,11 +164,15 @@ void publish(Slot *slot, char *address, size_t bytes, size_t mapped, uint64_t nu
 }  // namespace
 
 bool enabled() noexcept {
-    static const bool value = [] {
+    // Read once, by whoever comes first or by several at once: a guarded static could be torn by fork().
+    static std::atomic<int> known{-1};
+    int value = known.load(std::memory_order_relaxed);
+    if (value < 0) {
         const char *setting = std::getenv("CONVGRAD_STRICT");
-        return setting && *setting && std::strcmp(setting, "0") != 0;
-    }();
-    return value;
+        value = setting && *setting && std::strcmp(setting, "0") != 0;
+        known.store(value, std::memory_order_relaxed);
+    }
+    return value != 0;
 }
 
 void report(const char *format, ...) noexcept {
@@ -183,11 +185,11 @@ void report(const char *format, ...) noexcept {
 }
 
 char *reserve_device(size_t bytes, uint64_t number) noexcept {
-    install_handler();
     const size_t page = page_size();
     size_t body, mapped;
     if (!round_to_pages(bytes, &body) || __builtin_add_overflow(body, 2 * page, &mapped)) return nullptr;
-    std::lock_guard<std::mutex> hold(slots_lock);
+    Hold hold(lock_of(Lock::Reservations));
+    install_handler();
     Slot *slot = take_slot();
     if (!slot) return nullptr;
     void *base = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -198,13 +200,13 @@ char *reserve_device(size_t bytes, uint64_t number) noexcept {
 }
 
 void retire_device(const char *address) noexcept {
-    std::lock_guard<std::mutex> hold(slots_lock);
+    Hold hold(lock_of(Lock::Reservations));
     if (Slot *slot = slot_at(address, kDevice)) retire(slot, kFreedDevice);
 }
 
 uint64_t freed_block_at(const void *address) noexcept {
     const uintptr_t wanted = reinterpret_cast<uintptr_t>(address);
-    std::lock_guard<std::mutex> hold(slots_lock);
+    Hold hold(lock_of(Lock::Reservations));
     for (size_t i = 0; i < slots_used; ++i) {
         const uintptr_t start = slots[i].address.load();
         if (slots[i].state.load() == kFreedDevice && wanted >= start && wanted - start < slots[i].bytes.load())
@@ -216,13 +218,13 @@ uint64_t freed_block_at(const void *address) noexcept {
 //     | body, rounded up to pages                     | guard page |
 //     | slack before | user's bytes | slack (< 64)    |
 char *map_pinned(size_t bytes, uint64_t number) noexcept {
-    install_handler();
     const size_t page = page_size();
     size_t padded, body, mapped;
     if (__builtin_add_overflow(bytes, size_t{63}, &padded)) return nullptr;
     padded -= padded % 64;
     if (!round_to_pages(padded, &body) || __builtin_add_overflow(body, page, &mapped)) return nullptr;
-    std::lock_guard<std::mutex> hold(slots_lock);
+    Hold hold(lock_of(Lock::Reservations));
+    install_handler();
     Slot *slot = take_slot();
     if (!slot) return nullptr;
     void *base = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -242,7 +244,7 @@ bool unmap_pinned(char *address, size_t bytes) noexcept {
     const size_t padded = (bytes + 63) / 64 * 64;
     bool intact = true;
     for (size_t i = bytes; i < padded; ++i) intact &= static_cast<unsigned char>(address[i]) == kSlackByte;
-    std::lock_guard<std::mutex> hold(slots_lock);
+    Hold hold(lock_of(Lock::Reservations));
     Slot *slot = slot_at(address, kPinned);
     if (!slot) return intact;
     const size_t mapped = slot->mapped.load();

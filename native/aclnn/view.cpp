@@ -37,20 +37,20 @@ int refuse(const char *operator_name, const View &view, const char *problem, con
 
 bool View::may_overlap_itself() const { return cg_may_overlap_itself(5, size.data(), stride.data(), 1) != 0; }
 
-bool make_view(const char *name, std::shared_ptr<Tensor> tensor, const TensorShape &shape, const AxisOrder &order, View *view) {
+bool make_view(const char *name, std::shared_ptr<Tensor> tensor, const TensorShape *shape, const AxisOrder &order, View *view) {
     view->name = name;
     view->tensor = std::move(tensor);
     if (!view->tensor) return true;
-    const AclDtype *dtype = find_dtype(shape.dtype);
+    const AclDtype *dtype = find_dtype(shape->dtype);
     if (!dtype) return false;
     view->dtype = dtype->engine_code;
     view->item_bytes = dtype->bytes;
-    Wide lowest = shape.offset, highest = shape.offset, elements = 1;
+    Wide lowest = shape->offset, highest = shape->offset, elements = 1;
     for (int axis = 0; axis < 5; ++axis) {
         const int own = order[axis];
-        const bool stored = own >= 0 && size_t(own) < shape.dims.size();
-        view->size[axis] = stored ? shape.dims[own] : 1;
-        view->stride[axis] = stored ? shape.strides[own] : 0;
+        const bool stored = own >= 0 && size_t(own) < shape->dims.size();
+        view->size[axis] = stored ? shape->dims[own] : 1;
+        view->stride[axis] = stored ? shape->strides[own] : 0;
         elements *= view->size[axis];  // the rules bound the product
         const Wide reach = Wide(view->stride[axis]) * (view->size[axis] - 1);
         (reach < 0 ? lowest : highest) += reach;
@@ -60,7 +60,7 @@ bool make_view(const char *name, std::shared_ptr<Tensor> tensor, const TensorSha
     if (elements == 0) return true;
     const Wide first = lowest * dtype->bytes, last = (highest + 1) * dtype->bytes;
     if (first < -kFarthest || last > kFarthest || last - first > kFarthest) return false;
-    view->origin = shape.offset * dtype->bytes;
+    view->origin = shape->offset * dtype->bytes;
     view->low = int64_t(first);
     view->bytes = int64_t(last - first);
     return true;

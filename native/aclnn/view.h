@@ -28,8 +28,8 @@ struct View {
     bool may_overlap_itself() const;
 };
 
-// False when strides and offset reach further than 63 bits of bytes.
-bool make_view(const char *name, std::shared_ptr<Tensor> tensor, const TensorShape &shape, const AxisOrder &order, View *view);
+// The shape is looked at only where there is a tensor. False when strides and offset reach further than 63 bits of bytes.
+bool make_view(const char *name, std::shared_ptr<Tensor> tensor, const TensorShape *shape, const AxisOrder &order, View *view);
 
 // Where the view's bytes are now. A status and a message when they are not device memory, or run out of their block.
 int locate_view(const char *operator_name, const View &view, Span *span);
