@@ -91,10 +91,10 @@ new memory, of which the system zeroes every page first.
 
 
 def page(run: list[Row], source: Path) -> str:
-    from convgrad.engines import native
+    from convgrad.engines import library
 
-    names = native.path_names()[1:]
-    conditions = [native.library().cg_path_condition(i + 1).decode() for i in range(len(names))]
+    names = library.path_names()[1:]
+    conditions = [library.library().cg_path_condition(i + 1).decode() for i in range(len(names))]
     paths = "| path | taken for |\n|---|---|\n" + "\n".join(
         f"| {name} | {text} |" for name, text in zip(names, conditions, strict=True)
     )

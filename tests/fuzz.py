@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from c_programs import NATIVE, ROOT, SOURCES, made_once
-from convgrad.engines import native
+from convgrad.engines import library
 
 SANITIZERS = "-fsanitize=fuzzer,address,undefined"
 
@@ -29,7 +29,7 @@ def build_target(directory: Path) -> None:
         running = [subprocess.Popen([*flags, *includes, "-c", str(s), "-o", str(o)]) for s, o in batch]
         if any(process.wait() for process in running):
             raise SystemExit("the fuzz target does not compile")
-    engine = native.library_path()
+    engine = library.library_path()
     link = [*flags, *map(str, objects), str(engine), f"-Wl,-rpath,{engine.parent if engine else ''}", "-pthread"]
     subprocess.run([*link, "-o", str(directory / "target")], check=True)
 

@@ -12,7 +12,7 @@ from convgrad.core import dtypes, rounding
 from convgrad.core.geometry import Contraction
 from convgrad.core.plan import Result
 from convgrad.core.request import Request
-from convgrad.engines import native, reference
+from convgrad.engines import library, native, problem_struct, reference
 from convgrad.functional import plan
 
 # Sizes that leave tails in every blocking: rows, columns, channels, panels, bands. Each line is kept in the folder of
@@ -25,7 +25,7 @@ LINES = tuple(
     if not line.startswith("#")
 )
 LAYOUTS = ("contiguous", "channels last", "batch inside", "every second", "reversed", "any")
-PATHS = range(1, len(native.path_names()) if native.available() else 1)
+PATHS = range(1, len(library.path_names()) if library.available() else 1)
 
 
 def problem(line: str, dtype: str = "float32", **changes):
@@ -94,11 +94,10 @@ def accepted(made, arrays, results, path: int) -> bool:
     """Whether the engine's path takes this one-step plan for tensors of these strides."""
     (step,) = made.steps
     number = {Contraction.TO_FINE: 0, Contraction.TO_COARSE: 1, Contraction.TO_WEIGHT: 2}[step.contraction]
-    image = bytearray(native._template(made, [*arrays, results[step.result]], 0).image)
-    for place in native._template(made, [*arrays, results[step.result]], 0).places:
-        native._ADDRESS.pack_into(image, place, 64)
+    tensors = [*arrays, results[step.result]]
+    image = problem_struct.fill(problem_struct.pack(made, tensors), [64] * len(tensors))
     memory = (ctypes.c_char * len(image)).from_buffer(image)
-    return bool(native.library().cg_path_accepts(ctypes.addressof(memory), number, path))
+    return bool(library.library().cg_path_accepts(ctypes.addressof(memory), number, path))
 
 
 def native_results(made, arrays, layout="contiguous", **options):

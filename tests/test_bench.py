@@ -230,7 +230,7 @@ def test_a_recorded_run_can_be_read_back(instant, monkeypatch, tmp_path, capsys)
     assert kinds == [(want, True, 1) for want in ("input", "weight+bias", "all")] + 2 * [("all", False, 3)]
     assert all(r["contiguous_ratio"] > 0 for r in more[:3]) and all(r["batch_ratio"] > 0 for r in more[3:])
     assert [r["line"].split()[1] for r in more[3:]] == ["n3", "n6"] and more[3]["pytorch_ms"] is None
-    if engines.native.available():
+    if engines.library.available():
         page = script("compare").page(rows + more, tmp_path / "run.jsonl")
         assert f"`{TINY}`" in page and "float32 by hf32 |" in page
         assert f"### fp32, channels last, {engines.info().isa}" in page and "### 3 times the batch" in page
@@ -250,7 +250,7 @@ def test_a_run_held_to_an_instruction_set(tmp_path):
     assert len(script("compare").rows(tmp_path / "run.jsonl")) == 1
 
 
-@pytest.mark.skipif(not engines.native.available(), reason="the native library names the paths")
+@pytest.mark.skipif(not engines.library.available(), reason="the native library names the paths")
 def test_the_page_is_that_of_the_recorded_run():
     """docs/performance.md was written from benchmarks/recorded.jsonl by the script as it is now."""
     pytest.importorskip("torch")

@@ -8,23 +8,23 @@ import pytest
 
 import c_programs
 import convgrad
-from convgrad.engines import native
+from convgrad.engines import library
 
-pytestmark = pytest.mark.skipif(not native.available(), reason="the native library is not built")
+pytestmark = pytest.mark.skipif(not library.available(), reason="the native library is not built")
 
 SETS = ("baseline", "avx2", "avx512", "avx512bf16", "neon")
 PROGRAM = c_programs.ROOT / "tests" / "native" / "exactness.cpp"
 
 
 def build(directory):
-    library = native.library_path()
+    found = library.library_path()
     command = ["g++", "-std=gnu++17", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{c_programs.NATIVE / 'include'}"]
-    command += [str(PROGRAM), f"-L{library.parent}", "-lconvgrad", f"-Wl,-rpath,{library.parent}"]
+    command += [str(PROGRAM), f"-L{found.parent}", "-lconvgrad", f"-Wl,-rpath,{found.parent}"]
     subprocess.run([*command, "-o", str(directory / "exactness")], check=True)
 
 
 def run(isa, *arguments):
-    program = c_programs.made_once("exactness", [PROGRAM, native.library_path()], build) / "exactness"
+    program = c_programs.made_once("exactness", [PROGRAM, library.library_path()], build) / "exactness"
     done = subprocess.run(
         [str(program), *arguments], env={**os.environ, "CONVGRAD_ISA": isa}, capture_output=True, text=True
     )

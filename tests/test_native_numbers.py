@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from convgrad.core import dtypes, rounding
-from convgrad.engines import native
+from convgrad.engines import library
 
 pytestmark = [
-    pytest.mark.skipif(not native.available(), reason="the native library is not built"),
+    pytest.mark.skipif(not library.available(), reason="the native library is not built"),
     pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning"),  # NaN, on purpose
 ]
 STORED = [row for row in dtypes.ALL if row.is_tensor_dtype]
@@ -24,13 +24,13 @@ def tensor(array, dtype, cast):
 
 def engine_load(array, dtype, cast):
     out = np.empty(array.size, np.float32)
-    assert native.library().cg_load(ctypes.addressof(tensor(array, dtype, cast)), array.size, out.ctypes.data) == 0
+    assert library.library().cg_load(ctypes.addressof(tensor(array, dtype, cast)), array.size, out.ctypes.data) == 0
     return out
 
 
 def engine_store(values, dtype, cast):
     out = np.zeros(values.size, rounding.storage(dtype))
-    assert native.library().cg_store(ctypes.addressof(tensor(out, dtype, cast)), out.size, values.ctypes.data) == 0
+    assert library.library().cg_store(ctypes.addressof(tensor(out, dtype, cast)), out.size, values.ctypes.data) == 0
     return out
 
 
@@ -86,6 +86,6 @@ def test_scalar_rounding_starts_from_float64(dtype):
     x = np.concatenate([rng.standard_normal(4000) * 2.0 ** rng.integers(-150, 140, 4000), hard_floats()[::17]])
     x = np.concatenate([x, np.nextafter(x, np.inf), [0.0, -0.0, np.inf, -np.inf, np.nan]]).astype(np.float64)
     out = np.empty_like(x)
-    assert native.library().cg_round(dtype.engine_code, x.ctypes.data, out.ctypes.data, x.size) == 0
+    assert library.library().cg_round(dtype.engine_code, x.ctypes.data, out.ctypes.data, x.size) == 0
     with np.errstate(over="ignore"):
         assert same(out, rounding.round_to(dtype, x))

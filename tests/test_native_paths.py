@@ -9,9 +9,9 @@ import native_problems as problems
 from convgrad.core import dtypes, rounding
 from convgrad.core.plan import Result
 from convgrad.core.request import MATH_NAMES
-from convgrad.engines import native
+from convgrad.engines import library, native, paths_of, problem_struct
 
-pytestmark = pytest.mark.skipif(not native.available(), reason="the native library is not built")
+pytestmark = pytest.mark.skipif(not library.available(), reason="the native library is not built")
 
 
 def values(result, made, step):
@@ -45,7 +45,7 @@ def test_integers_agree_exactly_on_every_path(line):
     """Small integers leave no rounding: each path gives the reference's very numbers, whatever the strides."""
     for layout in ("contiguous", "channels last", "any"):
         for path, step, got, want in forced_runs(line, "float32", integers(1), layout):
-            assert np.array_equal(got, want), (layout, native.path_names()[path], step.result)
+            assert np.array_equal(got, want), (layout, library.path_names()[path], step.result)
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "channels last"])
@@ -55,7 +55,7 @@ def test_a_window_in_parts_over_runs_of_pixels(layout):
     (one,) = (problems.only(made, step) for step in made.steps if step.result is Result.GRAD_WEIGHT)
     arrays = problems.operands(one, integers(7), layout)
     results = problems.empty_results(one, layout)
-    native.run(one, *arrays, results, path=native.path_names().index("depthwise rows"))
+    native.run(one, *arrays, results, path=library.path_names().index("depthwise rows"))
     want = problems.reference_results(one, arrays)[Result.GRAD_WEIGHT]
     assert np.array_equal(results[Result.GRAD_WEIGHT], want)
 
@@ -87,7 +87,7 @@ def test_the_bias_beside_the_weights(line, dtype):
 def test_any_strides(line, layout):
     """Strided, permuted and reversed tensors are read and written in place."""
     for path, step, got, want in forced_runs(line, "float32", integers(2), layout):
-        assert np.array_equal(got, want), (native.path_names()[path], step.result)
+        assert np.array_equal(got, want), (library.path_names()[path], step.result)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "hifloat8"])
@@ -96,7 +96,7 @@ def test_every_dtype(line, dtype):
     """Operands are converted on the way in and results rounded once on the way out, whatever the strides."""
     for layout in ("contiguous", "any"):
         for path, step, got, want in forced_runs(line, dtype, integers(3), layout):
-            assert np.array_equal(got, want, equal_nan=True), (layout, native.path_names()[path], step.result)
+            assert np.array_equal(got, want, equal_nan=True), (layout, library.path_names()[path], step.result)
 
 
 @pytest.mark.parametrize("line", problems.LINES)
@@ -154,7 +154,7 @@ def assert_holes_spread_as_in_the_reference(made, hole, layout="contiguous"):
                     continue
                 native.run(one, *arrays, results, path=path)
                 got = results[step.result]
-                assert np.array_equal(np.isnan(got), np.isnan(want)), (native.path_names()[path], step.result)
+                assert np.array_equal(np.isnan(got), np.isnan(want)), (library.path_names()[path], step.result)
                 assert np.array_equal(got[np.isfinite(want)], want[np.isfinite(want)])
 
 
@@ -187,14 +187,29 @@ def test_a_path_that_cannot_take_a_problem_says_so():
     results = problems.empty_results(made)
     arrays = problems.operands(made, integers(4))
     with pytest.raises(AssertionError, match="does not accept"):
-        native.run(made, *arrays, results, path=native.path_names().index("depthwise rows"))
+        native.run(made, *arrays, results, path=library.path_names().index("depthwise rows"))
     assert all(np.all(r == -13) for r in results.values())
-    forced = native._template(made, [*arrays, *results.values()], native.path_names().index("depthwise rows"))
-    image = bytearray(forced.image)
-    for place in forced.places:
-        native._ADDRESS.pack_into(image, place, 64)
+    tensors = [*arrays, *results.values()]
+    forced = problem_struct.pack(made, tensors, library.path_names().index("depthwise rows"))
+    image = problem_struct.fill(forced, [64] * len(tensors))
     memory = (ctypes.c_char * len(image)).from_buffer(image)
-    assert native.library().cg_workspace_bytes(ctypes.addressof(memory)) == -1
+    assert library.library().cg_workspace_bytes(ctypes.addressof(memory)) == -1
+
+
+@pytest.mark.parametrize(
+    ("line", "contiguous", "channels_last"),
+    [
+        ("conv n2 c16>16 i30x30 k3x3 s1 p1 d1 g16 fp32", "depthwise rows", "depthwise channels"),
+        ("conv n2 c32>32 i30x30 k3x3 s1 p1 d1 g8 fp32", "gemm direct", "grouped channels"),
+    ],
+)
+def test_the_path_that_really_runs(line, contiguous, channels_last):
+    """A plan names the paths of contiguous tensors; paths_of tells those of the tensors at hand."""
+    made = problems.problem(line)
+    for layout, name in (("contiguous", contiguous), ("channels last", channels_last)):
+        arrays, results = problems.operands(made, integers(1), layout), problems.empty_results(made, layout)
+        assert paths_of(made, *arrays, results)[0] == name
+    assert made.paths[0] == contiguous
 
 
 def test_plans_name_their_paths():
@@ -219,7 +234,7 @@ def test_plans_name_their_paths():
 )
 def test_workspace_is_bounded(line):
     """Whatever the problem: 5 MiB shared and 4 MiB per thread hold every plan's workspace."""
-    threads = native.default_threads()
+    threads = library.default_threads()
     assert problems.problem(line).workspace_bytes <= (5 + 4 * threads) << 20
 
 

@@ -11,9 +11,9 @@ import pytest
 
 import convgrad
 import native_problems as problems
-from convgrad.engines import native
+from convgrad.engines import library
 
-pytestmark = pytest.mark.skipif(not native.available(), reason="the native library is not built")
+pytestmark = pytest.mark.skipif(not library.available(), reason="the native library is not built")
 LARGER = (
     "conv n4 c48>40 i28x28 k3x3 s1 p1 d1 g1 fp32",
     "conv n2 c3>64 i56x56 k7x7 s2 p3 d1 g1 fp32",
@@ -120,8 +120,8 @@ def test_a_forced_instruction_set_computes_integers_exactly(isa):
     """CONVGRAD_ISA chooses the kernels; every set gives the reference's numbers on integers, whatever the path."""
     code = """
 import numpy as np, native_problems as problems, test_native_paths as paths
-from convgrad.engines import native
-print(native.isa())
+from convgrad.engines import library, native
+print(library.isa())
 for line in problems.LINES[::2]:
     for layout in ("contiguous", "channels last"):
         for path, step, got, want in paths.forced_runs(line, "float32", paths.integers(1), layout):
@@ -131,21 +131,21 @@ for line in problems.LINES[::2]:
             assert np.array_equal(got, want, equal_nan=True), (line, dtype, path, step)
 """
     known = ["baseline", "avx2", "avx512", "avx512bf16"]
-    if native.isa() not in known or isa not in known[: known.index(native.isa()) + 1]:
+    if library.isa() not in known or isa not in known[: known.index(library.isa()) + 1]:
         pytest.skip(f"this machine has no {isa}")
     done = run_python(code, CONVGRAD_ISA=isa, PYTHONPATH=os.path.dirname(__file__))
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[0] == isa
 
 
-@pytest.mark.skipif(not native.available() or not native.isa().startswith("avx512"), reason="needs AVX-512")
+@pytest.mark.skipif(not library.available() or not library.isa().startswith("avx512"), reason="needs AVX-512")
 def test_avx2_and_avx512_agree_bit_for_bit():
     """Random numbers, also in pairs of bfloat16, also subnormal or with an inf: no bit depends on the width of vectors
     or on two channels being one word."""
     code = """
 import hashlib, numpy as np, native_problems as problems
-from convgrad.engines import native
-print(native.isa())
+from convgrad.engines import library, native
+print(library.isa())
 more = ("conv n2 c12>12 i20x20 k3x3 s1 p1 d1 g1 fp32", "conv n20 c9>16 i7x7 k3x3 s1 p1 d1 g1 fp32",
         "conv n3 c40>48 i14x14 k3x3 s1 p2 d2 g1 fp32", "conv n2 c33>70 i30x56 k3x3 s1 p1 d1 g1 fp32",
         "conv n1 c27>11 i5x13x12 k3x3x3 s2x1x1 p1 d2x1x1 g1 fp32", "conv n2 c8>12 i20x21 k3x3 s1 p0 d1 g1 fp32")
@@ -168,7 +168,7 @@ for line in problems.LINES + more:
                     print(line, dtype, spread, layout, result, hashlib.sha256(bits.view(np.uint8)).hexdigest())
 """
     tests = os.path.dirname(__file__)
-    names = ["avx2", "avx512", *(["avx512bf16"] if native.isa() == "avx512bf16" else [])]
+    names = ["avx2", "avx512", *(["avx512bf16"] if library.isa() == "avx512bf16" else [])]
     runs = [run_python(code, CONVGRAD_ISA=isa, PYTHONPATH=tests) for isa in names]
     lines = [done.stdout.splitlines() for done in runs]
     assert [each[:1] for each in lines] == [[name] for name in names], [done.stderr for done in runs]
@@ -180,7 +180,7 @@ def test_running_out_of_memory_is_an_error_not_an_abort():
     """With no address space left the call raises MemoryError naming the workspace, and the process lives on."""
     code = """
 import resource, numpy as np, native_problems as problems
-from convgrad.engines import native
+from convgrad.engines import library, native
 made = problems.problem("conv n1 c256>256 i14x14 k3x3 s1 p1 d1 g1 fp32")
 arrays = problems.operands(made, lambda shape: np.ones(shape))
 results = problems.empty_results(made)

@@ -10,14 +10,14 @@ import pytest
 import convgrad
 from convgrad import ConvGradError, Request, Tensor, aclnn
 from convgrad.core.arrays import may_overlap_itself
-from convgrad.engines import native
+from convgrad.engines import library
 
 as_strided = np.lib.stride_tricks.as_strided
 
 
 def asked_of_the_engine(shape, strides, item):
     numbers = ctypes.c_int64 * len(shape)
-    return bool(native.library().cg_may_overlap_itself(len(shape), numbers(*shape), numbers(*strides), item))
+    return bool(library.library().cg_may_overlap_itself(len(shape), numbers(*shape), numbers(*strides), item))
 
 
 def overlaps(shape, strides, item):
@@ -32,7 +32,7 @@ def overlaps(shape, strides, item):
     return False
 
 
-@pytest.mark.skipif(not native.available(), reason="the native library is not built")
+@pytest.mark.skipif(not library.available(), reason="the native library is not built")
 def test_both_languages_answer_alike():
     """Random shapes and strides, limits of 64 bits among them: the engine and Python never differ."""
     rng = random.Random(7)

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad.engines import native
+from convgrad.engines import library
 
 pytest.importorskip("torch")
 from convgrad.torch.threads import share_threads
 
-pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
+pytestmark = pytest.mark.skipif(not library.available(), reason="the native engine is not built")
 
 
 def gradients(threads):
@@ -25,7 +25,7 @@ def test_lent_threads_give_the_same_bits():
     """Any number of PyTorch's threads and of the engine's own compute the same bytes."""
     assert share_threads()
     lent = [gradients(threads) for threads in (1, 2, 3)]
-    native.borrow_threads(None)
+    library.borrow_threads(None)
     own = [gradients(threads) for threads in (1, 2, 3)]
     share_threads()
     assert all(one == lent[0] for one in lent + own)
@@ -41,7 +41,7 @@ def test_the_engine_asks_the_lender_for_every_thread():
         member(context)  # one member does the work of all
 
     expected = gradients(1)
-    native.borrow_threads(ctypes.cast(team, ctypes.c_void_p).value)
+    library.borrow_threads(ctypes.cast(team, ctypes.c_void_p).value)
     try:
         assert gradients(3) == expected
     finally:

@@ -94,5 +94,5 @@ def _cells(timing: Timing) -> tuple[str, ...]:
     ratio = "-" if timing.ratio is None else f"{timing.ratio:.2f}"
     return (
         printable(task.line), task.dtype, task.want, f"{timing.ms:.4f}", theirs, ratio, f"{timing.gflops:.2f}",
-        f"{task.plan.workspace_bytes / 1024:.0f} KiB", ", ".join(dict.fromkeys(task.plan.paths)),
+        f"{task.plan.workspace_bytes / 1024:.0f} KiB", ", ".join(dict.fromkeys(timing.paths)),
     )

@@ -59,7 +59,7 @@ class Plan:
     steps: tuple[Step, ...]
     advice: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
-    """The engine's path of each step, in order."""
+    """The engine's path of each step, in order, for contiguous tensors; `engines.paths_of` asks about given ones."""
     workspace_bytes: int = 0
 
     @property

@@ -15,8 +15,8 @@ import numpy as np
 from convgrad.core import dtypes, rounding
 from convgrad.core.arrays import AnyArray
 from convgrad.core.plan import Plan, Result
-from convgrad.engines import native, reference
-from convgrad.engines.lane import lane
+from convgrad.engines import library, native, reference
+from convgrad.engines.quick_call import quick_call
 
 NAMES = ("native", "reference")
 
@@ -41,19 +41,29 @@ def chosen() -> str:
     asked = os.environ.get("CONVGRAD_ENGINE", "")
     if asked and asked not in NAMES:
         raise ValueError(f"CONVGRAD_ENGINE={asked!r}: use one of {', '.join(NAMES)}")
-    return asked or ("native" if native.available() else "reference")
+    return asked or ("native" if library.available() else "reference")
 
 
 def info() -> EngineInfo:
     """What `convgrad.engine_info()` tells."""
     if chosen() == "reference":
         return EngineInfo("reference", "numpy", 1, "")
-    return EngineInfo("native", native.isa(), native.default_threads(), str(native.library_path()))
+    return EngineInfo("native", library.isa(), library.default_threads(), str(library.library_path()))
 
 
 def prepared(plan: Plan) -> Plan:
     """The plan with the engine's paths and workspace filled in."""
     return native.prepared(plan) if chosen() == "native" else plan
+
+
+def paths_of(
+    plan: Plan, fine: AnyArray | None, coarse: AnyArray | None, weight: AnyArray | None,
+    results: Mapping[Result, AnyArray],
+) -> tuple[str, ...]:
+    """The path each step really takes for these tensors; `Plan.paths` tells that of contiguous ones."""
+    if chosen() == "reference" or plan.problem.empty:
+        return plan.paths
+    return native.paths_of(plan, fine, coarse, weight, results)
 
 
 def run(
@@ -74,8 +84,8 @@ def run_quickly(
     """The gradients of plain arrays as planned, in fresh arrays or in those of `out`; None: take the long way."""
     if _getenv(b"CONVGRAD_ENGINE") == b"reference":
         return None
-    short = lane(plan)
-    return None if short is None else short.run(grad_output, input, weight, out)
+    quick = quick_call(plan)
+    return None if quick is None else quick.run(grad_output, input, weight, out)
 
 
 def run_forward(

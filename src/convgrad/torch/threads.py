@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 
-from convgrad.engines import native
+from convgrad.engines import library
 
 
 def share_threads() -> bool:
@@ -17,7 +17,7 @@ def share_threads() -> bool:
         team = ctypes.CDLL(None).GOMP_parallel  # PyTorch loads its runtime for the whole process
     except (AttributeError, OSError):
         return False
-    if not native.available():
+    if not library.available():
         return False
-    native.borrow_threads(ctypes.cast(team, ctypes.c_void_p).value)
+    library.borrow_threads(ctypes.cast(team, ctypes.c_void_p).value)
     return True

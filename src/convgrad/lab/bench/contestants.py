@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from convgrad import engines
 from convgrad.core import dtypes, rounding
 from convgrad.core.arrays import AnyArray
+from convgrad.core.plan import Result
 from convgrad.core.request import FORMAT_BY_RANK, Operator, Request, pad_pairs
 from convgrad.core.tensor import Tensor
 from convgrad.functional import ExecutablePlan
@@ -50,6 +52,15 @@ def engine_call(made: ExecutablePlan, tensors: Operands, fresh: bool = True) -> 
         return lambda: made.run(*tensors)
     kept = made.run(*tensors)
     return lambda: made.run(*tensors, out=kept)
+
+
+def engine_paths(made: ExecutablePlan, tensors: Operands) -> tuple[str, ...]:
+    """The paths the engine takes on these tensors, results as it makes them."""
+    g, x, w = (t.data if isinstance(t, Tensor) else t for t in tensors)
+    found = zip((Result.GRAD_INPUT, Result.GRAD_WEIGHT, Result.GRAD_BIAS), made.run(*tensors), strict=True)
+    results = {result: a.data if isinstance(a, Tensor) else a for result, a in found if a is not None}
+    fine, coarse = (g, x) if made.problem.transposed else (x, g)
+    return engines.paths_of(made, fine, coarse, w, results)
 
 
 # ---- PyTorch -----------------------------------------------------------------------------------------------

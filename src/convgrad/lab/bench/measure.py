@@ -20,7 +20,15 @@ from convgrad import engines
 from convgrad.core import dtypes
 from convgrad.core.request import MATH_NAMES, Operator, Request
 from convgrad.functional import ExecutablePlan, plan
-from convgrad.lab.bench.contestants import Call, engine_call, has_pytorch, jax_call, operands, pytorch_call
+from convgrad.lab.bench.contestants import (
+    Call,
+    engine_call,
+    engine_paths,
+    has_pytorch,
+    jax_call,
+    operands,
+    pytorch_call,
+)
 from convgrad.text.terminal import UsageError
 
 WORDS = ("hf32", *(row.word for row in dtypes.ALL if row.is_tensor_dtype))
@@ -70,6 +78,8 @@ class Timing:
 
     task: Task
     rounds: Mapping[str, list[float]]
+    paths: tuple[str, ...]
+    """The engine's path of each step on the tensors that were timed."""
 
     def ms_of(self, name: str) -> float | None:
         """Milliseconds of a contestant: the median of the rounds."""
@@ -112,7 +122,7 @@ class Timing:
         task = self.task
         row: dict[str, object] = {
             "line": task.line, "dtype": task.dtype, "want": task.want, "ms": self.ms, "pytorch_ms": self.pytorch_ms,
-            "ratio": self.ratio, "gflops": self.gflops, "paths": list(task.plan.paths),
+            "ratio": self.ratio, "gflops": self.gflops, "paths": list(self.paths),
             "workspace": task.plan.workspace_bytes,
         }
         return row if "jax" not in self.rounds else row | {"jax_ms": self.ms_of("jax")}
@@ -209,7 +219,7 @@ def measure(task: Task, settings: Settings, beside: Mapping[str, Call] | None = 
     for _ in range(settings.rounds):
         for name, call in present.items():
             taken[name].append(best(call, settings.clock, settings.budget))
-    return Timing(task, taken)
+    return Timing(task, taken, engine_paths(task.plan, tensors))
 
 
 @contextmanager

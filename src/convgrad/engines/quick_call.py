@@ -1,7 +1,7 @@
 """The short way through the native engine: plain arrays of the planned shapes in, results out, fresh or given.
 
-A small problem is computed in a microsecond; what Python does around it must not cost ten. A lane holds all that a
-plan knows in advance, and a call does no more than prove the arrays, make the results and pack the engine's struct.
+A small problem is computed in a microsecond; what Python does around it must not cost ten. A QuickCall holds all that
+a plan knows in advance, and a call does no more than prove the arrays, make the results and pack the engine's struct.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ import numpy as np
 
 from convgrad.core import rounding
 from convgrad.core.arrays import AnyArray, is_channels_last, may_overlap_itself
+from convgrad.core.bounded import Bounded
 from convgrad.core.plan import Plan, Result
 from convgrad.core.request import TensorSpec
-from convgrad.engines import native, result_memory
+from convgrad.engines import result_memory
+from convgrad.engines.library import available, fail, library
+from convgrad.engines.problem_struct import cut_at_addresses, pack, pack_shapes, tensors_of
 
 # An array object begins with what every object has, then the address of its data: PyArray_DATA, compiled into every
 # extension module, reads it there. `__array_interface__` says the same in ten times the time.
@@ -46,7 +49,7 @@ Form = tuple[Callable[..., bytes], tuple[bytes, ...], tuple[tuple[int, int], ...
 """What packs the engine's struct, its bytes between the addresses, from where to where each array reaches, results."""
 
 
-class Lane:
+class QuickCall:
     """Everything a call needs that the plan already knows."""
 
     __slots__ = (
@@ -56,7 +59,7 @@ class Lane:
 
     def __init__(self, plan: Plan, operands: tuple[TensorSpec, TensorSpec, TensorSpec]) -> None:
         self.plan = plan
-        self._cg_run = native.library().cg_run
+        self._cg_run = library().cg_run
         self._transposed = plan.problem.transposed
         g, x, w = operands
         storage = [rounding.storage(spec.dtype) for spec in operands]
@@ -71,14 +74,14 @@ class Lane:
             for step in plan.steps if (spec := results[step.result]) is not None
         )
         self._alignment = max(dtype.itemsize for dtype in (*storage, *(row[3] for row in self._results)))
-        packer, between = native.cut_at_addresses(native.image_of_shapes(plan))
+        packer, between = cut_at_addresses(pack_shapes(plan))
         sizes = [prod(shape) * dtype.itemsize for shape, dtype in zip(self._shapes, storage, strict=True)]
         ends = [0, 0, 0]
         for place, _, shape, dtype in self._results:
             ends[place] = prod(shape) * dtype.itemsize
         spans = tuple((0, end) for end in (*sizes, *ends))
         self._contiguous: Form = (packer.pack, between, spans, self._makers((False, False, False)))
-        self._forms: dict[tuple[Any, ...], Form | None] = {}
+        self._forms: Bounded[tuple[Any, ...], Form | None] = Bounded(_MOST_FORMS)
         self._last: tuple[tuple[Any, ...], Form | None] = ((), None)  # of operands, and results made for them
         self._apart: tuple[Any, ...] = ()  # addresses and reach of the last arrays that were seen to share no byte
 
@@ -161,7 +164,7 @@ class Lane:
         a, b, c, d, e, f, h, tail = between
         status = self._cg_run(pack(a, fine, b, coarse, c, w, d, to_fine, e, to_coarse, f, dw, h, db, tail))
         if status != 0:
-            native.fail(status, self.plan)
+            fail(status, self.plan)
         return results
 
     def _with_fresh_results(self, key: tuple[Any, ...], g: AnyArray, x: AnyArray, w: AnyArray) -> Form | None:
@@ -170,21 +173,15 @@ class Lane:
         results: list[AnyArray | None] = [None, None, None]
         for place, _, _, make in makers:
             results[place] = make()
-        return self._keep(key, self._made(g, x, w, results, makers))
+        return self._forms.keep(key, self._form(g, x, w, results, makers))
 
     def _with_given_results(self, g: AnyArray, x: AnyArray, w: AnyArray, results: list[AnyArray | None]) -> Form | None:
         """The form of operands and results with these strides, kept."""
         key = (g.strides, x.strides, w.strides, *(None if r is None else r.strides for r in results))
         known: Form | None = self._forms.get(key, _UNKNOWN)
-        return known if known is not _UNKNOWN else self._keep(key, self._made(g, x, w, results, ()))
+        return known if known is not _UNKNOWN else self._forms.keep(key, self._form(g, x, w, results, ()))
 
-    def _keep(self, key: tuple[Any, ...], form: Form | None) -> Form | None:
-        if len(self._forms) >= _MOST_FORMS:
-            self._forms.clear()
-        self._forms[key] = form
-        return form
-
-    def _made(
+    def _form(
         self, g: AnyArray, x: AnyArray, w: AnyArray, results: list[AnyArray | None], makers: tuple[Maker, ...]
     ) -> Form | None:
         """None for arrays that the engine does not take as they are."""
@@ -195,8 +192,8 @@ class Lane:
             return None
         fine, coarse = (g, x) if self._transposed else (x, g)
         by_result = {result: a for place, result, _, _ in self._results if (a := results[place]) is not None}
-        image = native.image_of_arrays(self.plan, fine, coarse, w, by_result)
-        packer, between = native.cut_at_addresses(image)
+        packed = pack(self.plan, tensors_of(self.plan, fine, coarse, w, by_result))
+        packer, between = cut_at_addresses(packed.image)
         spans = tuple((0, 0) if a is None else _span(a) for a in (g, x, w, *results))
         return packer.pack, between, spans, makers
 
@@ -221,27 +218,23 @@ def _touch(operands: tuple[int, int, int], results: list[int], spans: tuple[tupl
     return False
 
 
-# Lanes by the identity of their plan, which a lane keeps alive: its number cannot be given to another one.
-_lanes: dict[int, Lane] = {}
-_MOST_LANES = 4096
+# By the identity of their plan, which a quick call keeps alive: its number cannot be given to another one.
+_calls: Bounded[int, QuickCall] = Bounded(4096)
 
 
-def lane(plan: Plan) -> Lane | None:
-    """The short way of a plan, kept; None where a plan has none (nothing to compute, or tensors NumPy cannot name)."""
-    known = _lanes.get(id(plan))
-    return known if known is not None else _made(plan)
+def quick_call(plan: Plan) -> QuickCall | None:
+    """The quick call of a plan, kept; None where it has none (nothing to compute, or tensors NumPy cannot name)."""
+    known = _calls.get(id(plan))
+    return known if known is not None else _first(plan)
 
 
-def _made(plan: Plan) -> Lane | None:
+def _first(plan: Plan) -> QuickCall | None:
     r = plan.problem.request
-    if plan.problem.empty or r.forward or not native.available() or not _data_follows_header():
+    if plan.problem.empty or r.forward or not available() or not _data_follows_header():
         return None
     if r.grad_output is None or r.input is None or r.weight is None:
         return None
     operands = (r.grad_output, r.input, r.weight)
     if "hifloat8" in {*(spec.dtype for spec in operands), *(step.stored_as for step in plan.steps)}:
         return None
-    if len(_lanes) >= _MOST_LANES:
-        _lanes.clear()
-    made = _lanes[id(plan)] = Lane(plan, operands)
-    return made
+    return _calls.keep(id(plan), QuickCall(plan, operands))

@@ -11,9 +11,9 @@ from convgrad import ConvGradError, engines
 from convgrad.calls import decide
 from convgrad.core import dtypes, rounding
 from convgrad.core.bounded import Bounded
-from convgrad.engines import native, reference
+from convgrad.engines import library, reference
 
-pytestmark = pytest.mark.skipif(not native.available(), reason="the native library is not built")
+pytestmark = pytest.mark.skipif(not library.available(), reason="the native library is not built")
 LINES = (
     "conv n2 c2>2 i7x7 k1x1 fp32", "conv n2 c4>6 i5x6 k3x3 s2 p1 g2 fp32", "tconv n1 c4>3 i4x5 k3x3 s2 p1 fp32",
     "conv n1 c3>2 i9 k3 fp32", "conv n1 c2>2 i3x4x5 k2x1x3 fp32", "tbc n3 c4>5 i8 k3 p1 fp32",
