@@ -147,11 +147,35 @@ bool sums_nothing(const cg_problem& p, int contraction) {
 
 }  // namespace
 
+static size_t workspace(const Call& call) {
+    if (call.contraction == BIAS) {
+        const BiasPlan plan = plan_bias(call.p);
+        return plan.shared_bytes + size_t(call.threads) * plan.task_bytes;
+    }
+    Plan plan;
+    make_plan(call, &plan);
+    return path_table[plan.path].workspace(call, plan);
+}
+
+static int run(const Call& call, bool* bias_is_summed) {
+    if (call.contraction == BIAS) return *bias_is_summed ? int(CG_OK) : isa().run_bias(call.p, call.threads);
+    const auto run_of = [&](int path) {
+        return call.contraction == TO_WEIGHT ? isa().runs[path].weight : isa().runs[path].data;
+    };
+    Plan plan;
+    make_plan(call, &plan);
+    *bias_is_summed = plan.sums_bias;
+    const int status = run_of(plan.path)(call, plan);
+    if (status != STATUS_REDO_PLAIN) return status;
+    make_plan(call, PATH_PLAIN, &plan);
+    return run_of(PATH_PLAIN)(call, plan);
+}
+
 // Every gradient asked for can take the path a test forces; plans of other paths may not be computable.
 static bool forced_path_accepts(const cg_problem& p) {
     for (int contraction = TO_FINE; contraction < BIAS; ++contraction)
         if (p.path != PATH_CHOOSE && result_of(p, contraction).data != nullptr &&
-            !path_table[p.path].accepts(p, contraction))
+            !path_accepts(Call{p, contraction, isa().lanes, 1}, p.path))
             return false;
     return true;
 }
@@ -200,18 +224,24 @@ const char* cg_path_condition(int32_t path) { return path >= 0 && path < PATHS ?
 
 int32_t cg_path_accepts(const cg_problem* problem, int32_t contraction, int32_t path) {
     if (check(problem) != CG_OK || contraction < 0 || contraction > BIAS || path < 0 || path >= PATHS) return 0;
-    return path_table[path].accepts(*problem, contraction) ? 1 : 0;
+    return path_accepts(Call{*problem, contraction, isa().lanes, 1}, path) ? 1 : 0;
 }
 
 int32_t cg_path_cuts(const cg_problem* problem, int32_t contraction, int32_t path, int64_t cuts[CG_CUTS]) {
     if (!cg_path_accepts(problem, contraction, path)) return refuse("the path does not accept this problem");
-    isa().cuts(*problem, contraction, path, cuts);
+    for (int i = 0; i < CG_CUTS; ++i) cuts[i] = 1;
+    if (contraction == BIAS) return CG_OK;
+    const Call call{*problem, contraction, isa().lanes, 1};
+    Plan plan;
+    make_plan(call, path, &plan);
+    path_table[path].cuts(call, plan, cuts);
     return CG_OK;
 }
 
 int32_t cg_choose_path(const cg_problem* problem, int32_t contraction) {
     if (check(problem) != CG_OK || contraction < 0 || contraction > BIAS) return -1;
-    return choose_path(*problem, contraction);
+    Plan draft;
+    return choose_path(Call{*problem, contraction, isa().lanes, 1}, &draft);
 }
 
 int64_t cg_workspace_bytes(const cg_problem* problem) {
@@ -225,8 +255,7 @@ int64_t cg_workspace_bytes(const cg_problem* problem) {
     size_t largest = 0;
     for (int contraction = TO_FINE; contraction <= BIAS; ++contraction) {
         if (result_of(p, contraction).data == nullptr || sums_nothing(p, contraction)) continue;
-        const int path = choose_path(p, contraction);
-        const size_t bytes = isa().workspace(p, contraction, path, threads);
+        const size_t bytes = workspace(Call{p, contraction, isa().lanes, threads});
         if (bytes > largest) largest = bytes;
     }
     return int64_t(largest);
@@ -239,6 +268,7 @@ int32_t cg_run(const cg_problem* problem) {
     if (!forced_path_accepts(p)) return refuse("the forced path does not accept this problem");
     // Small problems stay on the calling thread: waking another costs more than it brings.
     const int threads = multiplications(p) < 150000 ? 1 : p.threads > 0 ? p.threads : default_threads();
+    bool bias_is_summed = false;  // by the weight contraction, which runs before
     for (int contraction = TO_FINE; contraction <= BIAS; ++contraction) {
         if (result_of(p, contraction).data == nullptr) continue;
         if (sums_nothing(p, contraction)) {
@@ -246,8 +276,7 @@ int32_t cg_run(const cg_problem* problem) {
             continue;
         }
         try {
-            const int path = choose_path(p, contraction);
-            status = isa().run(p, contraction, path, threads);
+            status = run(Call{p, contraction, isa().lanes, threads}, &bias_is_summed);
         } catch (const std::bad_alloc&) {
             status = CG_OUT_OF_MEMORY;
         }

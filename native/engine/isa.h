@@ -9,12 +9,20 @@ namespace cg {
 // bfloat16: one by one they are not.
 enum { STATUS_REDO_PLAIN = 100, STATUS_REDO_UNPAIRED = 101 };
 
+struct Call;
+struct Plan;
+typedef int (*RunPlan)(const Call& call, const Plan& plan);
+
+struct PathRuns {  // null where the path never takes such a contraction
+    int path;
+    RunPlan data, weight;
+};
+
 struct Isa {
     const char* name;
     int lanes;
-    int (*run)(const cg_problem& p, int contraction, int path, int threads);
-    size_t (*workspace)(const cg_problem& p, int contraction, int path, int threads);
-    void (*cuts)(const cg_problem& p, int contraction, int path, int64_t cuts[CG_CUTS]);
+    const PathRuns* runs;  // by the number of a path
+    int (*run_bias)(const cg_problem& p, int threads);
     void (*load)(const cg_tensor& tensor, index_t count, float* out);
     void (*store)(const cg_tensor& tensor, index_t count, const float* values);
 };

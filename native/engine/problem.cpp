@@ -2,6 +2,10 @@
 
 namespace cg {
 
+const cg_tensor& source_of(const cg_problem& p, int contraction) {
+    return contraction == TO_FINE ? p.coarse_operand : p.fine_operand;
+}
+
 const cg_tensor& result_of(const cg_problem& p, int contraction) {
     return contraction == TO_FINE     ? p.to_fine
            : contraction == TO_COARSE ? p.to_coarse
@@ -22,5 +26,7 @@ double multiplications(const cg_problem& p) {
     for (int a = 0; a < 3; ++a) count *= double(p.window[a]) * double(p.coarse[a]);
     return count;
 }
+
+double window_taps(const cg_problem& p) { return double(p.window[0]) * double(p.window[1]) * double(p.window[2]); }
 
 }  // namespace cg

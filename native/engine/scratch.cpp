@@ -8,17 +8,17 @@ namespace cg {
 
 bool scratch_checked = false;
 
-size_t scratch_bytes(index_t count) { return size_t(round_up(count, 32) + 32) * 4; }
-
 namespace {
 
 enum { MAX_PIECES = 32 };
 const unsigned char GUARD = 0xa5;
 
 // Trivial types: a thread that ends while another part of the program still computes leaves nothing dangling.
-thread_local char* guards[MAX_PIECES];
-thread_local int pieces = 0;
-thread_local char* shared_guard = nullptr;
+struct Guards {
+    char* end[MAX_PIECES];
+    int count;
+};
+thread_local Guards of_task, of_shared;
 
 bool holds_guard(const char* end) {
     for (size_t i = 1; i <= SCRATCH_GUARD_BYTES; ++i)
@@ -26,31 +26,32 @@ bool holds_guard(const char* end) {
     return true;
 }
 
+void guard(Guards* guards, char* end) {
+    if (guards->count == MAX_PIECES) return;
+    std::memset(end - SCRATCH_GUARD_BYTES, GUARD, SCRATCH_GUARD_BYTES);
+    guards->end[guards->count++] = end;
+}
+
+bool intact(const Guards& guards) {
+    bool all = true;
+    for (int i = 0; i < guards.count; ++i) all &= holds_guard(guards.end[i]);
+    return all;
+}
+
+void spoil(Guards* guards, char* memory, size_t bytes) {
+    if (bytes > 0) std::memset(memory, 0xff, bytes);
+    guards->count = 0;
+}
+
 }  // namespace
 
-void spoil_scratch(char* scratch, size_t bytes) {
-    if (bytes > 0) std::memset(scratch, 0xff, bytes);
-    pieces = 0;
-}
+void spoil_scratch(char* scratch, size_t bytes) { spoil(&of_task, scratch, bytes); }
+void guard_piece(char* end) { guard(&of_task, end); }
+bool pieces_intact() { return intact(of_task); }
 
-void guard_piece(char* end) {
-    if (pieces == MAX_PIECES) return;
-    std::memset(end - SCRATCH_GUARD_BYTES, GUARD, SCRATCH_GUARD_BYTES);
-    guards[pieces++] = end;
-}
-
-void guard_shared(char* end) {
-    std::memset(end - SCRATCH_GUARD_BYTES, GUARD, SCRATCH_GUARD_BYTES);
-    shared_guard = end;
-}
-
-bool shared_scratch_intact() { return shared_guard == nullptr || holds_guard(shared_guard); }
-
-bool pieces_intact() {
-    bool intact = true;
-    for (int i = 0; i < pieces; ++i) intact &= holds_guard(guards[i]);
-    return intact;
-}
+void spoil_shared(char* shared, size_t bytes) { spoil(&of_shared, shared, bytes); }
+void guard_shared(char* end) { guard(&of_shared, end); }
+bool shared_scratch_intact() { return intact(of_shared); }
 
 }  // namespace cg
 

@@ -1,4 +1,4 @@
-// Scratch memory of a task.
+// Scratch memory at work: pieces are granted by the names they were booked by.
 #pragma once
 
 #include "scratch.h"
@@ -7,13 +7,20 @@
 namespace cg {
 namespace {
 
-struct Scratch {  // carves what the plan counted, in the plan's order
-    char* at;
-    template <class T> INLINE T* take(index_t count) {
-        T* p = (T*)at;
-        at += ((count + 31) / 32 * 32 + 32) * 4;
-        if (scratch_checked) guard_piece(at);
-        return p;
+struct Scratch {  // of a task
+    char* memory;
+    template <class T> INLINE T* at(const Piece<T>& piece) const {
+        if (scratch_checked) guard_piece(memory + piece.at + piece.bytes);
+        return (T*)(memory + piece.at);
+    }
+};
+
+struct SharedScratch {  // of all tasks of a contraction; null where there is no memory
+    char* memory;
+    explicit SharedScratch(const Booking& booking) : memory(shared_scratch(booking.bytes)) {}
+    template <class T> INLINE T* at(const Piece<T>& piece) const {
+        if (scratch_checked) guard_shared(memory + piece.at + piece.bytes);
+        return (T*)(memory + piece.at);
     }
 };
 

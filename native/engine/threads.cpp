@@ -242,7 +242,7 @@ char* shared_scratch(size_t bytes) {
     if (!scratch_checked) return mine->call.at_least(bytes);
     char* shared = mine->call.at_least(bytes + SCRATCH_GUARD_BYTES);
     if (shared == nullptr) return nullptr;
-    spoil_scratch(shared, bytes);
+    spoil_shared(shared, bytes);
     guard_shared(shared + bytes + SCRATCH_GUARD_BYTES);
     return shared;
 }

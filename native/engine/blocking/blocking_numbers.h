@@ -17,6 +17,33 @@ const index_t LOCAL_WEIGHT_FLOATS = 45000;  // weights a task walks through per 
 const index_t REDUCTION_BLOCK = 240;        // KC, steps of a K block: a panel of 240 x 16 floats stays in L1
 const double IN_PLACE_PIXELS = 256;         // up to so many pixels weights are read in place: packing would cost more
 
+// plain: below so many multiplications the tables and tiles of the other paths cost more than the sum itself.
+const double PLAIN_MULTIPLICATIONS = 4096;
+
+// gemm_weight, few_channels: pixels of a block, before rows are kept whole.
+const index_t WEIGHT_BLOCK_PIXELS = 256;        // packed coarse values of a block stay in L1 and L2
+const index_t LARGE_RESULT_BLOCK_PIXELS = 448;  // results beyond 2 MB: each is loaded and stored less often
+const index_t WIDE_WINDOW_BLOCK_PIXELS = 1024;  // few taps far from each other: most of a small tile would be halo
+const index_t NARROW_BLOCK_PIXELS = 800;        // up to eight coarse channels: a packed pixel is small
+const index_t MIN_FEW_PIXELS = 192;             // few_channels: smaller blocks for several threads, but not below this
+const index_t WEIGHT_TILE_FLOATS = 40000;       // fine cells of a block: 160 KB of L2, beside what is packed
+const index_t MAX_WEIGHT_TAPS = 2048;           // of a tap group
+
+// depthwise_rows
+const index_t DEPTHWISE_PIXELS = 2048;           // of a block of a data gradient
+const index_t DEPTHWISE_WEIGHT_PIXELS = 4096;    // ... of a weight gradient
+const index_t MAX_DEPTHWISE_TAPS = 16384;        // of a tap group
+const index_t WIDE_WINDOW = 9;                   // columns from which vectors go along the window
+const index_t DEPTHWISE_TASK_FLOATS = 1 << 17;   // tiles and sums of channels copied together: 512 KB
+const index_t DEPTHWISE_TASK_PRODUCTS = 400000;  // make a task worth handing out
+
+// depthwise_channels, grouped_channels
+const index_t CHANNEL_BLOCK_PIXELS = 1024;  // of a block, before threads are taken into account
+const index_t MAX_TAPS_IN_PLACE = 12;       // beyond, a copy without cache-set collisions pays
+
+// bias: runs of lines, at most.
+enum { BIAS_PARTS = 16 };
+
 // MR, rows of a register tile two vectors wide: with two vectors and a broadcast they take 15 of 16 registers, and 19
 // of the 32 of AVX-512, where whole panels of eight leave no rest of the usual numbers of channels.
 enum { MR_OF_16_REGISTERS = 6, MR_OF_32_REGISTERS = 8, MAX_MR = 8 };

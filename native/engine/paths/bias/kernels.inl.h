@@ -3,6 +3,7 @@
 
 #include "blocking/blocks.h"
 #include "numbers/load.inl.h"
+#include "paths/bias/plan.h"
 #include "problem.h"
 
 namespace cg {
@@ -10,8 +11,6 @@ namespace {
 
 // Sums of the values as stored (no operand cast), in float64: lines in order, eight lanes per line, in at most
 // BIAS_PARTS runs whose cut depends on the sizes only.
-enum { BIAS_PARTS = 16 };
-
 template <int KIND> static double line_sum(const Source& s, index_t at, index_t count, index_t step) {
     const Loader<KIND> from = loader<KIND>(s);
     double total = 0;
@@ -42,32 +41,6 @@ static double line_sum_any(const Source& s, index_t at, index_t count, index_t s
     double total = 0;
     for (index_t i = 0; i < count; ++i) total += load_as_double(s.tensor->data, at + i * step, s.tensor->dtype);
     return total;
-}
-
-struct BiasPlan {
-    const index_t* extent;
-    index_t channels, block, blocks, length, lines, parts, range;
-    bool across, joined;
-    size_t shared_bytes, task_bytes;
-};
-
-static BiasPlan plan_bias(const cg_problem& p) {
-    BiasPlan b;
-    const cg_tensor& t = p.bias_source == 0 ? p.coarse_operand : p.fine_operand;
-    b.extent = p.bias_source == 0 ? p.coarse : p.fine;
-    b.channels = p.groups * (p.bias_source == 0 ? p.coarse_channels : p.fine_channels);
-    b.across = t.stride[1] == 1 && t.stride[4] != 1 && t.dtype != CG_FLOAT64 && b.channels >= 8;
-    b.block = b.across ? 64 : 1;  // channels a task sums
-    b.blocks = ceil_div(b.channels, b.block);
-    b.joined = t.stride[3] == b.extent[2] * t.stride[4] && !b.across;  // a plane is one line
-    b.length = b.joined ? b.extent[1] * b.extent[2] : b.extent[2];
-    b.lines = p.batch * b.extent[0] * (b.joined ? 1 : b.extent[1]);
-    b.parts = max(1, min(BIAS_PARTS, min(b.lines, b.lines * b.length / 4096)));
-    // Partial sums of a range of channels at a time keep the shared memory bounded.
-    b.range = min(b.blocks, max(1, (128 << 10) / (b.parts * b.block)));
-    b.shared_bytes = size_t(b.parts * b.range * b.block) * 8 + 64;
-    b.task_bytes = 16 * 64 * 4 + 64;
-    return b;
 }
 
 struct BiasRun {

@@ -4,6 +4,7 @@
 #include "blocking/gather.h"
 #include "blocking/weight_window.inl.h"
 #include "numbers/store.inl.h"
+#include "paths.h"
 #include "paths/grouped_channels/data_kernels.inl.h"
 #include "paths/grouped_channels/weight_kernels.inl.h"
 #include "scratch.inl.h"
@@ -53,10 +54,10 @@ static void channel_gather_task(ChannelRun& run, const Gather& g, bool to_fine, 
     const Source& source = to_fine ? run.coarse : run.fine;
     const bool in_place = reads_in_place(source, plan);
     const bool store_in_place = run.target.kind == STORE_F32 && plan.channels % 8 == 0;
-    Scratch take{scratch};
-    float* buffer = take.take<float>(plan.source_floats);
-    float* line = take.take<float>(plan.line_floats);
-    TiedRow* rows = (TiedRow*)take.take<float>(p.window[0] * p.window[1] * 4);
+    const Scratch pieces{scratch};
+    float* buffer = pieces.at(plan.source);
+    float* line = pieces.at(plan.line);
+    TiedRow* rows = (TiedRow*)pieces.at(plan.tied_rows);
     const index_t* st = g.target->stride;
     const SourceBox inside = source_box(p, to_fine, box);
     for (index_t n = box.begin[0]; n < box.end[0]; ++n) {
@@ -108,10 +109,8 @@ static void channel_gather_task(ChannelRun& run, const Gather& g, bool to_fine, 
     }
 }
 
-static int run_channel_gather(const cg_problem& p, bool to_fine, int threads) {
+static int run_channel_gather(const cg_problem& p, bool to_fine, int threads, const ChannelPlan& plan) {
     const Gather g = make_gather(p, to_fine);
-    ChannelPlan plan;
-    plan_channels(p, to_fine ? TO_FINE : TO_COARSE, threads, &plan);
     ChannelRun run{p,
                    plan,
                    make_source(p.fine_operand),
@@ -119,8 +118,9 @@ static int run_channel_gather(const cg_problem& p, bool to_fine, int threads) {
                    make_source(p.weight_operand),
                    make_target(*g.target),
                    exceeds_cache(*g.source, p.batch * plan.channels, g.source_extent)};
-    run.shared = (float*)shared_scratch(plan.shared_bytes);
-    if (run.shared == nullptr) return CG_OUT_OF_MEMORY;
+    const SharedScratch shared(plan.shared);
+    if (shared.memory == nullptr) return CG_OUT_OF_MEMORY;
+    run.shared = shared.at(plan.weights);
     const index_t taps = taps_of(p), channels_per_group = plan.channels_per_group, unit = weight_unit(plan);
     // Weights of every unit as [tap][rotation][channel], for as many channels at a time as the shared memory takes.
     for (index_t first = 0; first < plan.channels; first += plan.channels_at_once) {
@@ -149,7 +149,7 @@ static int run_channel_gather(const cg_problem& p, bool to_fine, int threads) {
                                 run.shared + part * plan.block * taps * channels_per_group, scratch);
         };
         int status = in_parallel(taps * channels_per_group * now > 20000 ? threads : 1, taps, 0, pack);
-        if (status == CG_OK) status = in_parallel(threads, parts * plan.blocks.total, plan.task_bytes, compute);
+        if (status == CG_OK) status = in_parallel(threads, parts * plan.blocks.total, plan.task.bytes, compute);
         if (status != CG_OK) return status;
     }
     return CG_OK;
@@ -165,9 +165,9 @@ static void channel_weight_task(ChannelRun& run, index_t channel, index_t partia
     const bool fine_in_place = reads_in_place(run.fine, plan);
     const bool coarse_in_place = reads_in_place(run.coarse, plan);
     const ColumnSums columns = column_sums_of(plan.channels_per_group, p);
-    Scratch take{scratch};
-    float* fine_buffer = take.take<float>(plan.source_floats);
-    float* coarse_buffer = take.take<float>(plan.line_floats);
+    const Scratch pieces{scratch};
+    float* fine_buffer = pieces.at(plan.source);
+    float* coarse_buffer = pieces.at(plan.line);
     const index_t padded = ceil_div(channels, 8) * 8;
     for (index_t i = 0; i < sum_rows; ++i) zero(sums + i * sums_tap, padded);
     const index_t blocks = plan.blocks.total;
@@ -260,9 +260,7 @@ static void channel_weight_task(ChannelRun& run, index_t channel, index_t partia
     }
 }
 
-static int run_channel_weight(const cg_problem& p, int threads) {
-    ChannelPlan plan;
-    plan_channels(p, TO_WEIGHT, threads, &plan);
+static int run_channel_weight(const cg_problem& p, int threads, const ChannelPlan& plan) {
     ChannelRun run{p,
                    plan,
                    make_source(p.fine_operand),
@@ -270,8 +268,9 @@ static int run_channel_weight(const cg_problem& p, int threads) {
                    make_source(p.weight_operand),
                    make_target(p.to_weight)};
     const index_t taps = taps_of(p), channels_per_group = plan.channels_per_group;
-    run.shared = (float*)shared_scratch(plan.shared_bytes);
-    if (run.shared == nullptr) return CG_OUT_OF_MEMORY;
+    const SharedScratch shared(plan.shared);
+    if (shared.memory == nullptr) return CG_OUT_OF_MEMORY;
+    run.shared = shared.at(plan.weights);
     const index_t* st = p.to_weight.stride;
     for (index_t first = 0; first < plan.channels; first += plan.channels_at_once) {
         const index_t now = min(plan.channels_at_once, plan.channels - first), parts = ceil_div(now, plan.block);
@@ -294,11 +293,17 @@ static int run_channel_weight(const cg_problem& p, int threads) {
                         now / channels_per_group, channels_per_group * st[0], 1, 1, sums + f, channels_per_group);
             }
         };
-        int status = in_parallel(threads, parts * plan.partials, plan.task_bytes, compute);
+        int status = in_parallel(threads, parts * plan.partials, plan.task.bytes, compute);
         if (status == CG_OK) status = in_parallel(taps * channels_per_group * now > 20000 ? threads : 1, taps, 0, add);
         if (status != CG_OK) return status;
     }
     return CG_OK;
+}
+
+static int run_channels(const Call& call, const Plan& plan) {
+    return call.contraction == TO_WEIGHT
+               ? run_channel_weight(call.p, call.threads, plan.channels)
+               : run_channel_gather(call.p, call.contraction == TO_FINE, call.threads, plan.channels);
 }
 
 }  // namespace

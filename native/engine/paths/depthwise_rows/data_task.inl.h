@@ -4,6 +4,7 @@
 #include "isa.h"
 #include "paths/depthwise_rows/data_kernels.inl.h"
 #include "paths/gemm_data/pack_weights.inl.h"
+#include "paths/gemm_data/passes.inl.h"
 #include "paths/gemm_data/prefetch.inl.h"
 #include "paths/gemm_data/results.inl.h"
 #include "scratch.inl.h"
@@ -63,14 +64,14 @@ static void depthwise_task(GatherRun& run, index_t channel_begin, index_t channe
     const index_t depths = box.end[1] - box.begin[1], units = (box.end[0] - box.begin[0]) * depths;
     const int classes = pass.classes.count;
 
-    Scratch take{scratch};
-    float* tile = take.take<float>(pass.tile_channel + 64);
-    float* sums = take.take<float>(pass.columns * classes);
-    int* offsets = take.take<int>(max(1, pass.sum_taps));
-    float* flipped = take.take<float>(max(1, pass.max_taps));
-    int* planes = take.take<int>(max(1, pass.sum_taps));
-    int* unit_columns = take.take<int>(units);
-    float* interleaved = take.take<float>(pass.plane_floats);
+    const Scratch pieces{scratch};
+    float* tile = pieces.at(pass.tile);
+    float* sums = pieces.at(pass.accumulators);
+    int* offsets = pieces.at(pass.offsets);
+    float* flipped = pieces.at(pass.flipped);
+    int* planes = pieces.at(pass.planes);
+    int* unit_columns = pieces.at(pass.strips);
+    float* interleaved = pieces.at(pass.plane);
     Correlation correlation[MAX_CLASSES];
     zero(tile + t.channel, 64);  // read beside the last row, in lanes nobody keeps
 
@@ -137,8 +138,9 @@ static void depthwise_task(GatherRun& run, index_t channel_begin, index_t channe
 
 static int run_depthwise_pass(const Gather& g, const GatherPass& pass, int threads) {
     GatherRun run{g, pass, make_source(*g.source), make_source(*g.weight), make_target(*g.target), false};
-    run.packed = (float*)shared_scratch(pass.shared_bytes);
-    if (run.packed == nullptr) return CG_OUT_OF_MEMORY;
+    const SharedScratch shared(pass.shared);
+    if (shared.memory == nullptr) return CG_OUT_OF_MEMORY;
+    run.packed = shared.at(pass.packed);
     for (run.first_chunk = 0; run.first_chunk < g.groups; run.first_chunk += pass.chunks_at_once) {
         const index_t channels = min(pass.chunks_at_once, g.groups - run.first_chunk);
         const index_t k_blocks = run.k_blocks();
@@ -160,11 +162,13 @@ static int run_depthwise_pass(const Gather& g, const GatherPass& pass, int threa
         int status = in_parallel(threads, ceil_div(channels, 16), 0, pack);
         if (status == CG_OK)
             status =
-                in_parallel(threads, ceil_div(channels, pass.chunk_rows) * pass.blocks.total, pass.task_bytes, compute);
+                in_parallel(threads, ceil_div(channels, pass.chunk_rows) * pass.blocks.total, pass.task.bytes, compute);
         if (status != CG_OK) return status;
     }
     return is_raised(&run.weight_broken) && is_raised(&run.padding_met) ? int(STATUS_REDO_PLAIN) : int(CG_OK);
 }
+
+static int run_depthwise_data(const Call& call, const Plan& plan) { return run_passes(call, plan, run_depthwise_pass); }
 
 }  // namespace
 }  // namespace cg

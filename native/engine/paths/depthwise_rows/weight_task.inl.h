@@ -5,8 +5,8 @@
 #include "blocking/taps.inl.h"
 #include "isa.h"
 #include "numbers/store.inl.h"
+#include "paths.h"
 #include "paths/bias/kernels.inl.h"
-#include "paths/depthwise_rows/plan.h"
 #include "paths/depthwise_rows/weight_kernels.inl.h"
 #include "scratch.inl.h"
 #include "tasks.inl.h"
@@ -78,11 +78,11 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
     AxisTaps taps[3];
     tap_group(plan.taps, plan.tap_groups, number, taps);
     const index_t count = tap_count(taps);
-    Scratch take{scratch};
-    float* tile = take.take<float>(plan.tile_floats * plan.channels_at_once + 128);
-    float* coarse = take.take<float>(plan.coarse_floats * plan.channels_at_once);
-    float* all_sums = take.take<float>(plan.sum_floats * plan.channels_at_once);
-    int* offsets = take.take<int>(plan.max_taps);
+    const Scratch pieces{scratch};
+    float* tile = pieces.at(plan.tile);
+    float* coarse = pieces.at(plan.coarse);
+    float* all_sums = pieces.at(plan.sums);
+    int* offsets = pieces.at(plan.offsets);
     zero(all_sums, plan.sum_floats * channels);
     bool finite = true;
     BiasSum bias_sum;
@@ -176,15 +176,10 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
     if (!finite || !report.finite) raise_flag(&run.broken);
 }
 
-// Whether tasks that sum weights see every coarse plane of a channel once, in order: they sum the bias as well then.
-static bool sums_bias(const DepthwiseWeightPlan& plan, const cg_problem& p) {
-    return p.bias.data != nullptr && p.bias_source == 0 && plan.partials == 1 && plan.group_count == 1 &&
-           plan.channels_at_once == 1 && plan.blocks.total == plan.blocks.count[0] && plan_bias(p).joined;
-}
-
-static int run_depthwise_weight(const cg_problem& p, int threads) {
-    DepthwiseWeightPlan plan;
-    plan_depthwise_weight(p, &plan);
+static int run_depthwise_weight(const Call& call, const Plan& whole) {
+    const cg_problem& p = call.p;
+    const DepthwiseWeightPlan& plan = whole.depthwise_weight;
+    const int threads = call.threads;
     const BiasRun bias(p);
     const bool whole_planes = plan.blocks.total == plan.blocks.count[0];
     DepthwiseWeightRun run{p,
@@ -192,12 +187,13 @@ static int run_depthwise_weight(const cg_problem& p, int threads) {
                            make_source(p.fine_operand),
                            make_source(p.coarse_operand),
                            make_target(p.to_weight),
-                           sums_bias(plan, p) ? &bias : nullptr,
+                           plan.sums_bias ? &bias : nullptr,
                            whole_planes && exceeds_cache(p.fine_operand, p.batch * p.groups, p.fine)};
     const index_t windows = p.groups * plan.group_count, channel_parts = ceil_div(p.groups, plan.channels_at_once);
     if (plan.partials > 1) {
-        run.partial_sums = (float*)shared_scratch(plan.shared_bytes);
-        if (run.partial_sums == nullptr) return CG_OUT_OF_MEMORY;
+        const SharedScratch shared(plan.shared);
+        if (shared.memory == nullptr) return CG_OUT_OF_MEMORY;
+        run.partial_sums = shared.at(plan.partial_sums);
     }
     auto body = [&](index_t task, char* scratch) {
         const index_t number = task % plan.group_count, partial = task / plan.group_count / channel_parts;
@@ -210,11 +206,11 @@ static int run_depthwise_weight(const cg_problem& p, int threads) {
         }
         AxisTaps taps[3];
         tap_group(plan.taps, plan.tap_groups, number, taps);
-        float* sums = (float*)(scratch + plan.task_bytes) - (plan.max_taps * plan.channels_at_once + 16);
+        float* sums = Scratch{scratch}.at(plan.windows);
         depthwise_weight_task(run, channel, channels, number, 0, scratch, sums, plan.max_taps);
         for (index_t c = 0; c < channels; ++c) write_window(run, channel + c, taps, sums + c * plan.max_taps);
     };
-    const int status = in_parallel(threads, channel_parts * plan.group_count * plan.partials, plan.task_bytes, body);
+    const int status = in_parallel(threads, channel_parts * plan.group_count * plan.partials, plan.task.bytes, body);
     if (status != CG_OK) return status;
     if (is_raised(&run.broken)) return STATUS_REDO_PLAIN;
     for (index_t w = 0; plan.partials > 1 && w < windows; ++w) {

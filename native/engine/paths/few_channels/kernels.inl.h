@@ -16,8 +16,7 @@
 namespace cg {
 namespace {
 
-// Coarse channels that are summed together, and rows of the result: they fill twelve registers, or eight.
-enum { MAX_TOGETHER = 4 };
+// Rows of the result summed at once, by the coarse channels summed together.
 static constexpr int few_rows(int channels) { return channels == 1 ? 8 : 12 / channels; }
 
 // C[MR][NC][8] += sum over steps of eight cells of each row * eight pixels of each coarse channel; c_row is the

@@ -5,9 +5,9 @@
 #include "blocking/weight_window.inl.h"
 #include "isa.h"
 #include "numbers/store.inl.h"
+#include "paths.h"
 #include "paths/bias/kernels.inl.h"
 #include "paths/few_channels/kernels.inl.h"
-#include "paths/few_channels/plan.h"
 #include "scratch.inl.h"
 #include "tasks.inl.h"
 
@@ -61,11 +61,11 @@ struct FewWork {
 
     FewWork(FewRun& whole, index_t run_of_pixels, index_t first_group, index_t some_groups, char* scratch)
         : run(whole), p(whole.p), plan(whole.plan), partial(run_of_pixels), group(first_group), groups(some_groups) {
-        Scratch take{scratch};
-        tile = take.take<float>(plan.tile_floats);
-        copied = take.take<float>(plan.groups_per_task * p.coarse_channels * plan.coarse_plane);
-        pixel = (Pixel*)take.take<int>(2 * plan.block_steps);
-        row = take.take<int>(plan.tile_channels * plan.count);
+        const Scratch pieces{scratch};
+        tile = pieces.at(plan.tile);
+        copied = pieces.at(plan.coarse);
+        pixel = (Pixel*)pieces.at(plan.steps);
+        row = pieces.at(plan.rows);
         zero(sums_of(0), groups * run.group_sums());
     }
 
@@ -228,9 +228,10 @@ static void write_few(FewRun& run, index_t group, index_t f) {
     if (!finite) raise_flag(&run.broken);
 }
 
-static int run_few(const cg_problem& p, int threads) {
-    FewPlan plan;
-    plan_few(p, threads, &plan);
+static int run_few_channels(const Call& call, const Plan& whole) {
+    const cg_problem& p = call.p;
+    const FewPlan& plan = whole.few;
+    const int threads = call.threads;
     const BiasRun bias(p);
     FewRun run{p,
                plan,
@@ -246,10 +247,10 @@ static int run_few(const cg_problem& p, int threads) {
     for (int channels = 1; channels <= MAX_TOGETHER; ++channels)
         for (int rows = 1; rows <= few_rows(channels); ++rows)
             run.kernel[channels][rows] = few_kernel_for(rows, channels);
-    char* shared = shared_scratch(plan.shared_bytes);
-    if (shared == nullptr) return CG_OUT_OF_MEMORY;
-    run.bias_sums = (double*)shared;
-    run.sums = (float*)(run.bias_sums + plan.bias_sums);
+    const SharedScratch shared(plan.shared);
+    if (shared.memory == nullptr) return CG_OUT_OF_MEMORY;
+    run.bias_sums = shared.at(plan.bias);
+    run.sums = shared.at(plan.sums);
     for (index_t i = 0; i < plan.bias_sums; ++i) run.bias_sums[i] = 0;
     const index_t group_parts = ceil_div(p.groups, plan.groups_per_task);
     auto sum = [&](index_t task, char* scratch) {
@@ -267,7 +268,7 @@ static int run_few(const cg_problem& p, int threads) {
         }
         if (work.report.padded) raise_flag(&run.padding_met);
     };
-    int status = in_parallel(threads, plan.partials * group_parts, plan.task_bytes, sum);
+    int status = in_parallel(threads, plan.partials * group_parts, plan.task.bytes, sum);
     if (status != CG_OK) return status;
     auto write = [&](index_t task, char*) { write_few(run, task / p.fine_channels, task % p.fine_channels); };
     status = in_parallel(threads, p.groups * p.fine_channels, 0, write);

@@ -10,7 +10,7 @@
 #include "isa.h"
 #include "numbers/load.inl.h"
 #include "numbers/store.inl.h"
-#include "paths/gemm_columns/plan.h"
+#include "paths.h"
 #include "paths/gemm_data/kernels.inl.h"
 #include "scratch.inl.h"
 #include "tasks.inl.h"
@@ -58,9 +58,9 @@ static void lay_columns(ColumnRun& run, index_t group, index_t first, index_t be
     const cg_problem& p = run.p;
     const ColumnPlan& plan = run.plan;
     const index_t panel = 2 * LANES;
-    Scratch take{scratch};
-    int* cell = take.take<int>(plan.taps * plan.pixels);
-    float* planes = take.take<float>(plan.plane_floats);
+    const Scratch pieces{scratch};
+    int* cell = pieces.at(plan.cells);
+    float* planes = pieces.at(plan.planes);
     if (find_cells(p, plan.pixels, cell)) raise_flag(&run.padding_met);
     const index_t* st = run.fine.tensor->stride;
     for (index_t f = begin; f < end; ++f) {
@@ -116,7 +116,7 @@ static void multiply_row_panel(ColumnRun& run, index_t group, index_t first, ind
     const PanelColumn straight{plan.pixels, CHAIN, nullptr, 1, 0, st[0], st[0], false};
     for (index_t i = 0; i < whole; i += width)
         run.kernel[height](straight, 1, weights, run.columns + i * plan.pixels, result + i, result + i);
-    float* line = (float*)scratch;
+    float* line = Scratch{scratch}.at(plan.line);
     const PanelColumn by_line{plan.pixels, CHAIN, nullptr, 1, 0, COLUMN_LINE, COLUMN_LINE, false};
     for (index_t i = whole; i < count; i += COLUMN_LINE) {
         const index_t length = min(COLUMN_LINE, count - i);
@@ -134,14 +134,16 @@ static void multiply_row_panel(ColumnRun& run, index_t group, index_t first, ind
     }
 }
 
-static int run_columns(const cg_problem& p, int threads) {
-    ColumnPlan plan;
-    plan_columns(p, &plan);
+static int run_gemm_columns(const Call& call, const Plan& whole) {
+    const cg_problem& p = call.p;
+    const ColumnPlan& plan = whole.columns;
+    const int threads = call.threads;
     ColumnRun run{p, plan, make_source(p.fine_operand), make_source(p.coarse_operand), make_target(p.to_weight)};
     for (int rows = 1; rows <= ISA_MR; ++rows) run.kernel[rows] = gather_kernel_for<PACKED_BOTH, false>(rows, 2);
-    run.rows = (float*)shared_scratch(plan.shared_bytes);
-    if (run.rows == nullptr) return CG_OUT_OF_MEMORY;
-    run.columns = run.rows + plan.row_floats;
+    const SharedScratch shared(plan.shared);
+    if (shared.memory == nullptr) return CG_OUT_OF_MEMORY;
+    run.rows = shared.at(plan.rows);
+    run.columns = shared.at(plan.columns);
     const index_t row_panels = ceil_div(p.coarse_channels, ISA_MR);
     for (index_t group = 0; group < p.groups; ++group)
         for (index_t first = 0; first < p.fine_channels; first += plan.channels_at_once) {
@@ -152,12 +154,12 @@ static int run_columns(const cg_problem& p, int threads) {
                 const index_t begin = first + task * plan.channels_per_task;
                 lay_columns(run, group, first, begin, min(last, begin + plan.channels_per_task), scratch);
             };
-            int status = in_parallel(threads, parts + (first == 0 ? row_panels : 0), plan.task_bytes, lay);
+            int status = in_parallel(threads, parts + (first == 0 ? row_panels : 0), plan.task.bytes, lay);
             if (status != CG_OK) return status;
             auto multiply = [&](index_t task, char* scratch) {
                 multiply_row_panel(run, group, first, last, task, scratch);
             };
-            status = in_parallel(threads, row_panels, plan.task_bytes, multiply);
+            status = in_parallel(threads, row_panels, plan.task.bytes, multiply);
             if (status != CG_OK) return status;
         }
     return is_raised(&run.coarse_broken) && is_raised(&run.padding_met) ? int(STATUS_REDO_PLAIN) : int(CG_OK);

@@ -15,7 +15,7 @@ index_t block_columns(const GatherPass& pass, const Blocks& b, const Spread spre
 // About how many pixels a block should have, before the number of threads is taken into account.
 index_t pixels_wanted(const Gather& g, const GatherPass& pass, int path) {
     const int classes = pass.classes.count;
-    if (path == PATH_DEPTHWISE_ROWS) return 2048;
+    if (path == PATH_DEPTHWISE_ROWS) return DEPTHWISE_PIXELS;
     if (pass.direct) return clamp(65536 / (min(g.out_channels, 256) * classes), 256 / classes, 1024);
     index_t taps = 1;  // of a class
     for (int a = 0; a < 3; ++a) taps *= max(1, axis_spread(pass.classes, a, 1, g.source_step[a]).taps);

@@ -3,8 +3,6 @@
 #include "blocking/blocking_numbers.h"
 #include "numbers/formats.h"
 #include "paths.h"
-#include "paths/depthwise_rows/plan.h"
-#include "scratch.h"
 
 namespace cg {
 namespace {
@@ -130,30 +128,31 @@ bool plan_chunks(const Gather& g, const cg_problem& p, const Blocks& nominal, co
     return true;
 }
 
-void count_bytes(const Spread spread[3], index_t panel, GatherPass* pass) {
+void book_scratch(const Spread spread[3], index_t panel, GatherPass* pass) {
     const ClassSet& set = pass->classes;
     const Blocks& b = pass->blocks;
     const index_t max_k = pass->channel_block * max(1, pass->max_taps), pr = pass->mr;
-    pass->plane_floats = b.per[2] * b.per[3] * set.per[2] + 64;
+    index_t plane = b.per[2] * b.per[3] * set.per[2] + 64;
     if (pass->side_by_side)
-        pass->plane_floats = b.per[0] * max((b.per[2] + spread[1].span) * (b.per[3] + spread[2].span),
-                                            b.per[2] * b.per[3] * set.per[2] + 16) +
-                             64;
+        plane = b.per[0] * max((b.per[2] + spread[1].span) * (b.per[3] + spread[2].span),
+                               b.per[2] * b.per[3] * set.per[2] + 16) +
+                64;
     const index_t block_rows = max(4 * pr, LOCAL_WEIGHT_FLOATS / max_k / pr * pr);
-    pass->task_bytes =
-        scratch_bytes(pass->groups_at_once * pass->channel_block * pass->tile_channel + 2 * panel + 64) +  // tile
-        scratch_bytes(pass->groups_at_once * pass->chunk_rows * sums_pitch(pass->columns) *
-                      set.count) +                                     // accumulators
-        (pass->direct ? 0 : scratch_bytes(max_k * pass->columns)) +    // packed panels
-        scratch_bytes(pass->channel_block * max(1, pass->sum_taps)) +  // tap offsets
-        scratch_bytes(2 * max_k) +                                     // steps
-        scratch_bytes(4 * pass->columns + 64) +                        // pixel offsets, vectors
-        scratch_bytes(b.per[0] * b.per[1] * b.per[2]) +
-        scratch_bytes(pass->plane_floats) +
-        (pass->shared_weights ? 0 : scratch_bytes(min(block_rows, pass->chunk_rows) * max_k));
-    pass->shared_bytes = pass->shared_weights && !pass->weights_in_place
-                             ? scratch_bytes(pass->chunks_at_once * pass->chunk_rows * pass->reduction)
-                             : 0;
+    Booking& task = pass->task;
+    task.bytes = pass->shared.bytes = 0;
+    pass->panels = pass->weights = pass->packed = Piece<float>{0, 0};
+    pass->tile = task.book<float>(pass->groups_at_once * pass->channel_block * pass->tile_channel + 2 * panel + 64);
+    pass->accumulators =
+        task.book<float>(pass->groups_at_once * pass->chunk_rows * sums_pitch(pass->columns) * set.count);
+    if (!pass->direct) pass->panels = task.book<float>(max_k * pass->columns);
+    pass->offsets = task.book<int>(pass->channel_block * max(1, pass->sum_taps));
+    pass->steps = task.book<int>(2 * max_k);
+    pass->pixels = task.book<int>(4 * pass->columns + 64);
+    pass->strips = task.book<int>(b.per[0] * b.per[1] * b.per[2]);
+    pass->plane = task.book<float>(plane);
+    if (!pass->shared_weights) pass->weights = task.book<float>(min(block_rows, pass->chunk_rows) * max_k);
+    if (pass->shared_weights && !pass->weights_in_place)
+        pass->packed = pass->shared.book<float>(pass->chunks_at_once * pass->chunk_rows * pass->reduction);
 }
 
 }  // namespace
@@ -188,7 +187,7 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     pass->blocks.total = 0;
     for (int a = 0; a < 4; ++a)
         if (extent[a] == 0) {  // a residue beyond the last cell
-            pass->task_bytes = pass->shared_bytes = 0;
+            pass->task.bytes = pass->shared.bytes = 0;
             return true;
         }
     pass->side_by_side = path == PATH_GEMM_IMAGES;
@@ -219,7 +218,7 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
                            spread[1].slots * spread[2].slots;
     pass->tile_channel = tile_floats(pass->blocks, spread) + planes * CACHE_LINE;  // planes may be padded
     pass->groups_at_once = groups_at_once(g, *pass, threads);
-    count_bytes(spread, panel, pass);
+    book_scratch(spread, panel, pass);
     return true;
 }
 
@@ -269,6 +268,57 @@ bool reading_beats_packing(const cg_problem& p, bool to_fine) {
     const index_t span = one_line ? 0 : (p.window[2] - 1) * p.dilation[2] / p.stride[2];
     const double unaligned = one_line && p.window[2] > 1 ? 1.04 : 1.02;
     return unaligned * double(cells + span) / double(max(1, cells)) < 1.0 + 6.0 / double(max(1, rows));
+}
+
+bool gemm_data::accepts(const Call& call, Plan*) {
+    return !uses_double(call.p, call.contraction) && call.contraction != TO_WEIGHT;
+}
+
+bool gemm_data::prefers_images(const Call& call, Plan*) {
+    const cg_tensor &from = source_of(call.p, call.contraction), &to = result_of(call.p, call.contraction);
+    return (from.stride[4] == 1 || from.stride[1] == 1) && (to.stride[4] == 1 || to.stride[1] == 1) &&
+           images_beat_packing(call.p, call.contraction == TO_FINE);
+}
+
+bool gemm_data::prefers_direct(const Call& call, Plan*) {
+    return reading_beats_packing(call.p, call.contraction == TO_FINE);
+}
+
+void gemm_data::plan(const Call& call, int path, Plan* plan) {
+    const bool to_fine = call.contraction == TO_FINE;
+    plan->data.g = make_gather(call.p, to_fine);
+    plan->data.list = list_passes(call.p, to_fine, path);
+    plan_pass(plan->data.g, call.p, to_fine, plan->data.list, 0, call.lanes, call.threads, path, &plan->data.first);
+}
+void gemm_data::plan_images(const Call& call, Plan* plan) { gemm_data::plan(call, PATH_GEMM_IMAGES, plan); }
+void gemm_data::plan_direct(const Call& call, Plan* plan) { gemm_data::plan(call, PATH_GEMM_DIRECT, plan); }
+
+// Passes differ by one cell or tap at most: the first few tell.
+size_t gemm_data::workspace(const Call& call, const Plan& plan) {
+    const DataPlan& data = plan.data;
+    size_t largest = 0;
+    for (index_t i = 0; i < min(data.list.total, 64); ++i) {
+        GatherPass other;
+        if (i > 0)
+            plan_pass(data.g, call.p, call.contraction == TO_FINE, data.list, i, call.lanes, call.threads, plan.path,
+                      &other);
+        const GatherPass& pass = i > 0 ? other : data.first;
+        const size_t bytes = pass.shared.bytes + size_t(call.threads) * pass.task.bytes;
+        if (bytes > largest) largest = bytes;
+    }
+    return largest;
+}
+
+void gemm_data::cuts(const Call&, const Plan& plan, int64_t cuts[CG_CUTS]) {
+    const Gather& g = plan.data.g;
+    const GatherPass& pass = plan.data.first;
+    const bool by_channel = plan.path == PATH_DEPTHWISE_ROWS;
+    if (pass.blocks.total == 0) return;
+    set_block_cuts(pass.blocks, cuts);
+    cuts[CG_CUT_WINDOW] = pass.tap_groups[0] * pass.tap_groups[1] * pass.tap_groups[2];
+    cuts[CG_CUT_REDUCED_CHANNELS] = ceil_div(g.in_channels, pass.channel_block);
+    cuts[CG_CUT_RESULT_CHANNELS] = by_channel ? 1 : pass.chunks * ceil_div(g.out_channels, pass.mr);
+    cuts[CG_CUT_GROUPS] = ceil_div(g.groups, by_channel ? pass.chunk_rows : pass.groups_at_once);
 }
 
 }  // namespace cg

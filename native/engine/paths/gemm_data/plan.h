@@ -4,8 +4,12 @@
 
 #include "blocking/gather.h"
 #include "blocking/tile_size.h"
+#include "scratch.h"
 
 namespace cg {
+
+struct Call;
+struct Plan;
 
 // One pass over the output: blocks of pixels, blocks of the reduction, chunks of output channels.
 struct GatherPass {
@@ -23,15 +27,25 @@ struct GatherPass {
     index_t shared_columns;      // of padding, between two rows of the tile
     index_t tile_channel;        // floats of one channel of the largest tile
     index_t columns;             // padded pixel columns of the largest block, per class
-    index_t plane_floats;        // where classes or images are put in order before they are written
     index_t chunk_rows, chunks;  // output channels per packed weight chunk, chunks per group
-    index_t reduction;           // K: sum over tap groups of depth * taps, all classes
+    index_t reduction;           // K: sum over tap groups of channels * taps, all classes
     bool weights_in_place;       // too few columns to pack weights for: the microkernel reads the tensor
     bool shared_weights;         // chunk weights packed once for all threads; otherwise per task
     index_t chunks_at_once;      // chunks packed together
     index_t groups_at_once;      // groups of one chunk that a task computes, their tiles filled together
     index_t row_splits;          // tasks per (chunk, block)
-    size_t task_bytes, shared_bytes;
+    Booking task, shared;
+    Piece<float> tile, accumulators;
+    Piece<float> panels;   // packed from the tile
+    Piece<int> offsets;    // tile cell of every step
+    Piece<int> steps;      // Step, two int each
+    Piece<int> pixels;     // tile cells of columns, and Eight
+    Piece<int> strips;     // first columns
+    Piece<float> plane;    // where classes or images are put in order before they are written
+    Piece<float> weights;  // packed by a task for itself
+    Piece<float> flipped;  // depthwise rows: the window of a channel
+    Piece<int> planes;     // depthwise rows: tile cells of the window's planes
+    Piece<float> packed;   // shared: weights packed for all tasks
 };
 
 struct PassList {  // enumerates the passes of a gather without storing them
@@ -40,12 +54,28 @@ struct PassList {  // enumerates the passes of a gather without storing them
     bool zero_first;  // some output cells meet no tap and are in no pass
 };
 
+// The passes of a data contraction. The first one is planned here; others, where there are any, when their turn comes.
+struct DataPlan {
+    Gather g;
+    PassList list;
+    GatherPass first;
+};
+
 PassList list_passes(const cg_problem& p, bool to_fine, int path);
 bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassList& list, index_t number, int lanes,
                int threads, int path, GatherPass* pass);
 // Reduced channels, with all of their taps, that one chain of multiply-adds sums: whole pairs where they are paired.
 index_t chain_channels(const GatherPass& pass, index_t taps);
-bool reading_beats_packing(const cg_problem& p, bool to_fine);
-bool images_beat_packing(const cg_problem& p, bool to_fine);
+
+namespace gemm_data {
+bool accepts(const Call& call, Plan* draft);
+bool prefers_images(const Call& call, Plan* draft);
+bool prefers_direct(const Call& call, Plan* draft);
+void plan(const Call& call, int path, Plan* plan);
+void plan_images(const Call& call, Plan* plan);
+void plan_direct(const Call& call, Plan* plan);
+size_t workspace(const Call& call, const Plan& plan);
+void cuts(const Call& call, const Plan& plan, int64_t cuts[CG_CUTS]);
+}  // namespace gemm_data
 
 }  // namespace cg

@@ -15,8 +15,11 @@ void choose_blocks(const Gather& g, const index_t extent[4], index_t target, con
                    int threads, GatherPass* pass);
 void deepen_blocks(const Spread spread[3], index_t panel, int threads, GatherPass* pass);
 
+bool reading_beats_packing(const cg_problem& p, bool to_fine);
+
 // images.cpp
 Blocks image_blocks(const ClassSet& set, const Gather& g, const index_t extent[4]);
 void share_lines(const Spread spread[3], index_t panel, int threads, GatherPass* pass);
+bool images_beat_packing(const cg_problem& p, bool to_fine);
 
 }  // namespace cg

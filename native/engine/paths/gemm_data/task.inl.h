@@ -3,6 +3,7 @@
 
 #include "isa.h"
 #include "paths/gemm_data/pack_cells.inl.h"
+#include "paths/gemm_data/passes.inl.h"
 #include "paths/gemm_data/prefetch.inl.h"
 #include "paths/gemm_data/results.inl.h"
 #include "paths/gemm_data/steps.inl.h"
@@ -122,20 +123,19 @@ struct GatherWork {
             join_planes(g.source_extent, pass.groups_at_once * pass.channel_block, &t);
         }
         const index_t all_rows = pass.groups_at_once * pass.chunk_rows;
-        const index_t max_k = pass.channel_block * max(1, pass.max_taps);
-        Scratch take{scratch};
-        tile = take.take<float>(pass.groups_at_once * pass.channel_block * pass.tile_channel + 2 * panel + 64);
+        const Scratch pieces{scratch};
+        tile = pieces.at(pass.tile);
         sums_row = sums_pitch(pass.columns);  // smaller blocks too: a row of theirs can be the longer one otherwise
         class_floats = all_rows * sums_row;
-        accumulators = take.take<float>(class_floats * pass.classes.count);
-        panels_packed = pass.direct ? nullptr : take.take<float>(max_k * pass.columns);
-        offsets = take.take<int>(pass.channel_block * max(1, pass.sum_taps));
-        steps = (Step*)take.take<int>(2 * max_k);
-        pixels = take.take<int>(4 * pass.columns + 64);
+        accumulators = pieces.at(pass.accumulators);
+        panels_packed = pass.direct ? nullptr : pieces.at(pass.panels);
+        offsets = pieces.at(pass.offsets);
+        steps = (Step*)pieces.at(pass.steps);
+        pixels = pieces.at(pass.pixels);
         eights = (Eight*)(pixels + pass.columns);
-        strip_columns = take.take<int>(pass.blocks.per[0] * pass.blocks.per[1] * pass.blocks.per[2]);
-        plane = take.take<float>(pass.plane_floats);
-        packed_here = pass.shared_weights ? nullptr : (float*)take.at;
+        strip_columns = pieces.at(pass.strips);
+        plane = pieces.at(pass.plane);
+        packed_here = pass.shared_weights ? nullptr : pieces.at(pass.weights);
         lay_out_strips();
         if (t.images == 1)
             straight = straight_strips(run, box, group * g.out_channels + chunk_begin, strip_width, pitch);
@@ -412,8 +412,9 @@ static int run_pass(const Gather& g, const GatherPass& pass, int threads, bool i
     run.source_in_place = source_is_tile(g, pass);
     const index_t all_chunks = pass.chunks * g.groups;
     if (pass.shared_weights && !pass.weights_in_place) {
-        run.packed = (float*)shared_scratch(pass.shared_bytes);
-        if (run.packed == nullptr) return CG_OUT_OF_MEMORY;
+        const SharedScratch shared(pass.shared);
+        if (shared.memory == nullptr) return CG_OUT_OF_MEMORY;
+        run.packed = shared.at(pass.packed);
     }
     for (run.first_chunk = 0; run.first_chunk < all_chunks; run.first_chunk += pass.chunks_at_once) {
         run.chunks = min(pass.chunks_at_once, all_chunks - run.first_chunk);
@@ -439,12 +440,20 @@ static int run_pass(const Gather& g, const GatherPass& pass, int threads, bool i
             gather_task(run, gather_task_number(run, number), gather_task_number(run, min(number + 1, tasks - 1)),
                         scratch);
         };
-        const int status = in_parallel(threads, tasks, pass.task_bytes, compute);
+        const int status = in_parallel(threads, tasks, pass.task.bytes, compute);
         if (status != CG_OK) return status;
     }
     if (is_raised(&run.weight_broken) && is_raised(&run.padding_met)) return STATUS_REDO_PLAIN;
     const bool exact = !in_pairs || pairs_are_exact(run.smallest_source, run.smallest_weight);
     return exact ? int(CG_OK) : int(STATUS_REDO_UNPAIRED);
+}
+
+static int run_gemm_data(const Call& call, const Plan& plan) {
+    return run_passes(call, plan, [](const Gather& g, const GatherPass& pass, int threads) {
+        const bool in_pairs = HAS_PAIRS && pass.paired && fits_bfloat(*g.source) && fits_bfloat(*g.weight);
+        const int status = run_pass(g, pass, threads, in_pairs);
+        return status == STATUS_REDO_UNPAIRED ? run_pass(g, pass, threads, false) : status;
+    });
 }
 
 }  // namespace

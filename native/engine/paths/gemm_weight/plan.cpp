@@ -1,10 +1,7 @@
 // The weight contraction: panels of coarse channels over tiles of fine ones.
-#include "paths/gemm_weight/plan.h"
 #include "blocking/blocking_numbers.h"
-#include "blocking/tile_size.h"
 #include "numbers/formats.h"
-#include "paths/bias/plan.h"
-#include "scratch.h"
+#include "paths.h"
 
 namespace cg {
 namespace {
@@ -52,10 +49,15 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     // Wide windows of few taps: most of a small tile would be halo.
     const bool spread_out = (p.window[2] - 1) * p.dilation[2] / p.stride[2] > 256 && taps < 8;
     const bool large = result > (1 << 19) && taps > 1;
-    plan->blocks = make_blocks(extent, narrow ? 800 : spread_out ? 1024 : large ? 448 : 256, 16);
-    const index_t tile_limit = 40000;
+    plan->blocks = make_blocks(extent,
+                               narrow       ? NARROW_BLOCK_PIXELS
+                               : spread_out ? WIDE_WINDOW_BLOCK_PIXELS
+                               : large      ? LARGE_RESULT_BLOCK_PIXELS
+                                            : WEIGHT_BLOCK_PIXELS,
+                               16);
+    const index_t tile_limit = WEIGHT_TILE_FLOATS;
     Spread spread[3];
-    cut_window(set, scale, plan->blocks, tile_limit, 2048, plan->tap_groups, spread);
+    cut_window(set, scale, plan->blocks, tile_limit, MAX_WEIGHT_TAPS, plan->tap_groups, spread);
     plan->group_count = plan->tap_groups[0] * plan->tap_groups[1] * plan->tap_groups[2];
     plan->max_taps = spread[0].taps * spread[1].taps * spread[2].taps;
     for (int a = 0; a < 3; ++a) {
@@ -112,20 +114,48 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     // Several tiles are filled again for every block of panels: a large one then. Panels wait in L3 for their turn.
     const index_t packed = plan->tile_channels < plan->channels_per_task ? 256 << 10 : 64 << 10;
     plan->panel_block = clamp(packed / max(1, plan->block_pixels * panel), 1, plan->panels_per_task);
-    plan->tile_floats = max(plan->tile_channels * plan->tile_channel + 64, plan->tile_cell * (plan->tile_channel + 1));
-    plan->task_bytes =
-        scratch_bytes(plan->tile_floats) + scratch_bytes(plan->panel_block * panel * plan->block_pixels) +
-        scratch_bytes(2 * plan->block_pixels * (plan->by_tap ? plan->max_taps : 1)) +
-        scratch_bytes(plan->block_pixels * (plan->by_tap ? plan->max_taps : 1)) + scratch_bytes(plan->max_taps) +
-        scratch_bytes(plan->tile_channels * plan->max_taps) +
-        (plan->partials > 1 ? 0
-                            : scratch_bytes(plan->channels_per_task * plan->max_taps * plan->panels_per_task * panel)) +
-        scratch_bytes(plan->max_taps * 2 + 64);
-    plan->shared_bytes =
-        plan->partials > 1 ? scratch_bytes(plan->partials * p.groups * plan->panels * panel * f * taps) : 0;
+    const index_t lists = plan->by_tap ? plan->max_taps : 1;
+    plan->task.bytes = plan->shared.bytes = 0;
+    plan->tile = plan->task.book<float>(
+        max(plan->tile_channels * plan->tile_channel + 64, plan->tile_cell * (plan->tile_channel + 1)));
+    plan->coarse = plan->task.book<float>(plan->panel_block * panel * plan->block_pixels);
+    plan->pixels = plan->task.book<int>(2 * plan->block_pixels * lists);
+    plan->chain_ends = plan->task.book<int>(plan->block_pixels * lists);
+    plan->listed = plan->task.book<int>(plan->max_taps);
+    plan->rows = plan->task.book<int>(plan->tile_channels * plan->max_taps);
+    plan->task.book<float>(plan->max_taps * 2 + 64);  // nobody's: what cg_workspace_bytes says must not change
     const index_t biases = plan->partials * p.groups * c;
     plan->bias_sums = sums_bias_beside(p, biases) ? biases : 0;
-    plan->shared_bytes += plan->bias_sums > 0 ? scratch_bytes(2 * biases) : 0;
+    plan->sums = plan->partial_sums = Piece<float>{0, 0};
+    plan->bias = Piece<double>{0, 0};
+    if (plan->bias_sums > 0) plan->bias = plan->shared.book<double>(biases);
+    if (plan->partials > 1)
+        plan->partial_sums = plan->shared.book<float>(plan->partials * p.groups * plan->panels * panel * f * taps);
+    else plan->sums = plan->task.book<float>(plan->channels_per_task * plan->max_taps * plan->panels_per_task * panel);
+}
+
+bool gemm_packed::accepts(const Call& call, Plan*) { return !uses_double(call.p, call.contraction); }
+bool gemm_packed::prefers(const Call&, Plan*) { return true; }
+
+void gemm_packed::plan(const Call& call, Plan* plan) {
+    if (call.contraction != TO_WEIGHT) return gemm_data::plan(call, PATH_GEMM_PACKED, plan);
+    plan_weight(call.p, call.lanes, call.threads, &plan->weight);
+    plan->sums_bias = plan->weight.bias_sums > 0;
+}
+
+size_t gemm_packed::workspace(const Call& call, const Plan& plan) {
+    if (call.contraction != TO_WEIGHT) return gemm_data::workspace(call, plan);
+    return plan.weight.shared.bytes + size_t(call.threads) * plan.weight.task.bytes;
+}
+
+void gemm_packed::cuts(const Call& call, const Plan& whole, int64_t cuts[CG_CUTS]) {
+    if (call.contraction != TO_WEIGHT) return gemm_data::cuts(call, whole, cuts);
+    const WeightPlan& plan = whole.weight;
+    set_block_cuts(plan.blocks, cuts);
+    cuts[CG_CUT_WINDOW] = plan.group_count;
+    cuts[CG_CUT_REDUCED_CHANNELS] = ceil_div(call.p.fine_channels, plan.tile_channels) * plan.channel_split;
+    cuts[CG_CUT_RESULT_CHANNELS] = plan.panels * ceil_div(plan.panels, plan.panel_block);
+    cuts[CG_CUT_PARTIALS] = plan.partials;
 }
 
 }  // namespace cg

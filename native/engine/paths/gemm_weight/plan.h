@@ -6,8 +6,12 @@
 #pragma once
 
 #include "blocking/tile_size.h"
+#include "scratch.h"
 
 namespace cg {
+
+struct Call;
+struct Plan;
 
 struct WeightPlan {
     AxisTaps taps[3];
@@ -18,7 +22,7 @@ struct WeightPlan {
     index_t partials;
     index_t chain;  // pixels, at most, that one chain of multiply-adds sums
     index_t span[3], slots[3];
-    index_t tile_channel, tile_channels, tile_floats;
+    index_t tile_channel, tile_channels;
     index_t tile_cell;  // floats of a cell with its channels inside
     index_t block_pixels;
     bool channels_inside;                // the channels of a cell lie side by side in the tile too
@@ -27,8 +31,24 @@ struct WeightPlan {
     index_t channel_split, panel_split;  // task grid over fine channels and coarse panels
     index_t channels_per_task, panels_per_task;
     index_t bias_sums;  // of every run of pixels: the bias is summed beside; 0 when it is not
-    size_t task_bytes, shared_bytes;
+    Booking task, shared;
+    Piece<float> tile, coarse;      // fine cells; packed coarse values
+    Piece<int> pixels;              // Pixel, two int each: of a block, or of each of its taps
+    Piece<int> chain_ends, listed;  // steps before which chains end; steps of a tap
+    Piece<int> rows;                // first cell of every row of the result
+    Piece<float> sums;              // of a task, where there is one run of pixels
+    Piece<float> partial_sums;      // shared: where there are several
+    Piece<double> bias;             // shared: [run of pixels][channel]
 };
 void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan);
+
+// The path "gemm packed" of any contraction: data gradients are planned by gemm_data.
+namespace gemm_packed {
+bool accepts(const Call& call, Plan* draft);
+bool prefers(const Call& call, Plan* draft);
+void plan(const Call& call, Plan* plan);
+size_t workspace(const Call& call, const Plan& plan);
+void cuts(const Call& call, const Plan& plan, int64_t cuts[CG_CUTS]);
+}  // namespace gemm_packed
 
 }  // namespace cg

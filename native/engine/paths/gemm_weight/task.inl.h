@@ -3,6 +3,7 @@
 
 #include "blocking/prefetch.inl.h"
 #include "isa.h"
+#include "paths.h"
 #include "paths/gemm_weight/pack.inl.h"
 #include "paths/gemm_weight/run.inl.h"
 #include "scratch.inl.h"
@@ -64,14 +65,14 @@ struct WeightWork {
         last_channel = min(p.fine_channels, first_channel + plan.channels_per_task);
         first_panel = task.panel_part * plan.panels_per_task;
         last_panel = min(plan.panels, first_panel + plan.panels_per_task);
-        const index_t lists = plan.by_tap ? plan.max_taps : 1, channels = last_channel - first_channel;
-        Scratch take{scratch};
-        tile = take.take<float>(plan.tile_floats);
-        coarse = take.take<float>(plan.panel_block * run.panel * plan.block_pixels);
-        pixel = (Pixel*)take.take<int>(2 * plan.block_pixels * lists);
-        chain_end = take.take<int>(plan.block_pixels * lists);
-        listed = take.take<int>(plan.max_taps);
-        row = take.take<int>(plan.tile_channels * plan.max_taps);
+        const index_t channels = last_channel - first_channel;
+        const Scratch pieces{scratch};
+        tile = pieces.at(plan.tile);
+        coarse = pieces.at(plan.coarse);
+        pixel = (Pixel*)pieces.at(plan.pixels);
+        chain_end = pieces.at(plan.chain_ends);
+        listed = pieces.at(plan.listed);
+        row = pieces.at(plan.rows);
         // In shared memory when several runs of pixels are added later.
         if (plan.partials > 1) {
             sums_panel = p.fine_channels * run.taps * run.panel;
@@ -80,7 +81,7 @@ struct WeightWork {
                    (p.fine_channels * taps_before(run, task.tap_group) + first_channel * count) * run.panel;
         } else {
             sums_panel = channels * count * run.panel;
-            sums = take.take<float>(plan.channels_per_task * plan.max_taps * plan.panels_per_task * run.panel);
+            sums = pieces.at(plan.sums);
         }
         for (index_t i = 0; i < last_panel - first_panel; ++i)
             zero(sums + i * sums_panel, channels * count * run.panel);
@@ -283,9 +284,7 @@ static void add_partials(WeightRun& run, index_t group, index_t panel, index_t p
     }
 }
 
-static int run_weight(const cg_problem& p, int threads, bool in_pairs) {
-    WeightPlan plan;
-    plan_weight(p, LANES, threads, &plan);
+static int run_weight(const cg_problem& p, const WeightPlan& plan, int threads, bool in_pairs) {
     const BiasRun bias(p);
     WeightRun run{p,
                   plan,
@@ -310,11 +309,11 @@ static int run_weight(const cg_problem& p, int threads, bool in_pairs) {
         run.kernel[LISTED_PIXELS][rows] = weight_kernel_for<LISTED_PIXELS>(rows, plan.nr_vectors);
         if (HAS_PAIRS) run.kernel[LISTED_PAIRS][rows] = weight_kernel_for<LISTED_PAIRS>(rows, plan.nr_vectors);
     }
-    if (plan.shared_bytes > 0) {
-        char* shared = shared_scratch(plan.shared_bytes);
-        if (shared == nullptr) return CG_OUT_OF_MEMORY;
-        run.bias_sums = (double*)shared;
-        run.partial_sums = (float*)(run.bias_sums + plan.bias_sums);
+    if (plan.shared.bytes > 0) {
+        const SharedScratch shared(plan.shared);
+        if (shared.memory == nullptr) return CG_OUT_OF_MEMORY;
+        if (plan.bias_sums > 0) run.bias_sums = shared.at(plan.bias);
+        if (plan.partials > 1) run.partial_sums = shared.at(plan.partial_sums);
         for (index_t i = 0; i < plan.bias_sums; ++i) run.bias_sums[i] = 0;
     }
     auto body = [&](index_t task, char* scratch) {
@@ -327,7 +326,7 @@ static int run_weight(const cg_problem& p, int threads, bool in_pairs) {
         weight_task(run, WeightTask{task / p.groups, task % p.groups, number, channel_part, panel_part}, scratch);
     };
     const index_t tasks = plan.partials * p.groups * plan.group_count * plan.channel_split * plan.panel_split;
-    int status = in_parallel(threads, tasks, plan.task_bytes, body);
+    int status = in_parallel(threads, tasks, plan.task.bytes, body);
     if (status == CG_OK && plan.partials > 1) {
         const index_t parts = min(p.fine_channels, 4);
         auto add = [&](index_t task, char*) {
@@ -341,6 +340,13 @@ static int run_weight(const cg_problem& p, int threads, bool in_pairs) {
     // The cell after the last of a line is multiplied with nothing: that must not be inf times zero.
     const bool exact = !is_raised(&run.fine_broken) && pairs_are_exact(run.smallest_fine, run.smallest_coarse);
     return in_pairs && !exact ? int(STATUS_REDO_UNPAIRED) : int(CG_OK);
+}
+
+static int run_gemm_weight(const Call& call, const Plan& plan) {
+    const cg_problem& p = call.p;
+    const bool in_pairs = HAS_PAIRS && fits_bfloat(p.fine_operand) && fits_bfloat(p.coarse_operand);
+    const int status = run_weight(p, plan.weight, call.threads, in_pairs);
+    return status == STATUS_REDO_UNPAIRED ? run_weight(p, plan.weight, call.threads, false) : status;
 }
 
 }  // namespace

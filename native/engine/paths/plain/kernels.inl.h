@@ -6,6 +6,7 @@
 #include "blocking/ties.inl.h"
 #include "numbers/load.inl.h"
 #include "numbers/store.inl.h"
+#include "paths.h"
 #include "tasks.inl.h"
 
 namespace cg {
@@ -52,28 +53,6 @@ static INLINE void multiply_add(T* __restrict to, index_t to_step, const T* __re
         for (index_t i = 0; i < count; ++i) to[i * to_step] = fma1(factor, from[i], to[i * to_step]);
 }
 
-// Along such an axis the law ties fine i to coarse i and to nothing else.
-static INLINE bool ties_equals(const cg_problem& p, int axis) {
-    return p.window[axis] == 1 && p.stride[axis] == 1 && p.pad[axis] == 0 && p.fine[axis] == p.coarse[axis];
-}
-
-// Makes the lines of a plane one where that changes nothing but the number of steps: equals tied to
-// equals along both axes, and the two tensors go on from the end of a line to the next. A 1x1 window is then one line.
-static void lengthen_lines(cg_problem* problem, const cg_tensor& first, const cg_tensor& second) {
-    cg_problem& p = *problem;
-    for (int axis = 1; axis >= 0 && ties_equals(p, 2) && ties_equals(p, axis); --axis) {
-        if (p.fine[axis] == 1) continue;
-        const index_t length = p.fine[2];
-        if (first.stride[axis + 2] != length * first.stride[4] || second.stride[axis + 2] != length * second.stride[4])
-            break;
-        p.fine[2] = p.coarse[2] = length * p.fine[axis];
-        p.fine[axis] = p.coarse[axis] = 1;
-    }
-}
-static void lengthen_lines(cg_problem* p, bool to_fine) {
-    lengthen_lines(p, to_fine ? p->coarse_operand : p->fine_operand, to_fine ? p->to_fine : p->to_coarse);
-}
-
 // A small operand that would be converted line by line, each time a line is needed, is converted once and whole.
 enum { SMALL_OPERAND = 1024 };
 struct SmallCopy {
@@ -94,15 +73,6 @@ struct SmallCopy {
         *t = cg_tensor{values, CG_FLOAT32, CG_FLOAT32, {channels * plane, plane, extent[1] * extent[2], extent[2], 1}};
     }
 };
-
-enum { PLAIN_ROWS = 8, PLAIN_COLUMNS = 2048 };  // output channels and columns a task sums at a time
-
-static size_t plain_gather_bytes(const cg_problem& given, bool to_fine, size_t element) {
-    cg_problem p = given;
-    lengthen_lines(&p, to_fine);
-    const index_t columns = min(to_fine ? p.fine[2] : p.coarse[2], PLAIN_COLUMNS);
-    return size_t((PLAIN_ROWS + 1) * columns + 64) * element;
-}
 
 // One task: PLAIN_ROWS output channels of one output line.
 template <class T> static int plain_gather(const cg_problem& given, bool to_fine, int threads) {
@@ -238,6 +208,14 @@ template <class T> static int plain_weight(const cg_problem& given, int threads)
     };
     const index_t tasks = p.groups * p.coarse_channels * fine_parts * p.window[0] * p.window[1];
     return in_parallel(threads, tasks, 2 * PLAIN_COLUMNS * sizeof(T), body);
+}
+
+static int run_plain(const Call& call, const Plan& plan) {
+    const cg_problem& p = call.p;
+    const int threads = call.threads;
+    const bool wide = plan.plain.in_double, to_fine = call.contraction == TO_FINE;
+    if (call.contraction == TO_WEIGHT) return wide ? plain_weight<double>(p, threads) : plain_weight<float>(p, threads);
+    return wide ? plain_gather<double>(p, to_fine, threads) : plain_gather<float>(p, to_fine, threads);
 }
 
 }  // namespace
