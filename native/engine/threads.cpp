@@ -67,8 +67,7 @@ struct Arenas {
 };
 
 pthread_key_t arenas_key;
-const bool has_key =
-    pthread_key_create(&arenas_key, [](void* arenas) { delete static_cast<Arenas*>(arenas); }) == 0;
+const bool has_key = pthread_key_create(&arenas_key, [](void* arenas) { delete static_cast<Arenas*>(arenas); }) == 0;
 
 Arenas* arenas() {
     if (!has_key) return nullptr;

@@ -71,8 +71,8 @@ struct ByteTables {
 };
 
 std::mutex tables_guard;  // taken by fork(): the child of one in the middle of a table would wait for it for ever
-const int tables_forked = pthread_atfork([] { tables_guard.lock(); }, [] { tables_guard.unlock(); },
-                                         [] { tables_guard.unlock(); });
+const int tables_forked =
+    pthread_atfork([] { tables_guard.lock(); }, [] { tables_guard.unlock(); }, [] { tables_guard.unlock(); });
 
 // Tasks ask for them, which cannot run out of memory: it is there from the start.
 const ByteTables& tables(int dtype) {
