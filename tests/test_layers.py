@@ -107,3 +107,13 @@ def test_the_words_need_the_standard_library_only():
         tree = ast.parse((ROOT / "core" / f"{name}.py").read_text("utf-8"))
         names = {n.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for n in node.names}
         assert not names & {"numpy", "ml_dtypes"}, name
+
+
+def test_the_engine_knows_no_product():
+    """The engine is given finished integers: none of its sources reads the tables of rules, products or precisions."""
+    engine = Path(__file__).resolve().parents[1] / "native" / "engine"
+    sources = [path for path in engine.rglob("*") if path.suffix in (".cpp", ".h")]
+    assert len(sources) > 20
+    for path in sources:
+        included = "".join(line for line in path.read_text("utf-8").splitlines() if line.startswith("#include"))
+        assert not any(table in included for table in ("rules.inc", "products.inc", "precision.inc")), path

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from convgrad.core import products
 from convgrad.core.operands import Operands
-from convgrad.core.request import CONFORMANCES, Operator, Request
+from convgrad.core.request import CONFORMANCES, Request
 from convgrad.lab.cases import values
 from convgrad.lab.cases.values import Values
 from convgrad.text.terminal import UsageError
@@ -116,8 +116,3 @@ def conformance_name(name: str) -> str:
     if name not in CONFORMANCES:
         raise UsageError(f"conformance must be one of {', '.join(CONFORMANCES)}, not {name!r}")
     return name
-
-
-def kind_of(request: Request) -> str:
-    """`conv`, `tconv` or `tbc`."""
-    return "tbc" if request.operator is Operator.TBC else "tconv" if request.transposed else "conv"

@@ -24,7 +24,7 @@ from convgrad.lab.run.worker import Batch, finish
 _BATCH = 8
 _MANY = 64
 """From this many cases on, one process per core pays for its start."""
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CONVGRAD_THREADS")
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 Numbered = tuple[int, Case]
 
