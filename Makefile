@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: training-plot bench-torch demo test check generate clean scaleout campaign-cases sanitize fuzz digests digests-write
+.PHONY: training-plot bench-torch demo test lint check generate clean scaleout campaign-cases sanitize fuzz digests digests-write
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -13,10 +13,13 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/pytest -n $(JOBS) tests
 
-check: $(READY)
+# What needs no test run: style, types, generated files fresh.
+lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python tools/generate.py --check
+
+check: lint
 	$(BIN)/pytest -n $(JOBS) -m "not slow" tests
 
 # Figures of docs/scaleout.md: 4 GB through small workers, efficiency on two workers. Wants an idle machine.
