@@ -24,12 +24,12 @@ check: lint
 
 # Figures of docs/scaleout.md: 4 GB through small workers, efficiency on two workers. Wants an idle machine.
 scaleout: $(READY)
-	CONVGRAD_SCALEOUT=1 $(BIN)/pytest -s -m slow tests/test_dask_cluster.py
+	CONVGRAD_SCALEOUT=1 $(BIN)/pytest -s -m slow tests/dask/test_dask_cluster.py
 	$(BIN)/python tools/measure_scaleout.py
 
 # 30,000 small cases through the command line; prints the time and the memory.
 campaign-cases: $(READY)
-	CONVGRAD_CAMPAIGN=30000 $(BIN)/pytest -s tests/test_run.py -k thousands
+	CONVGRAD_CAMPAIGN=30000 $(BIN)/pytest -s tests/lab/test_run.py -k thousands
 
 # What a redesign must not change: bits, workspaces, answers, messages, public names, commands, the C ABI. A line per
 # difference; `make digests-write` records anew (PARTS="bits api" for some of it). Five to ten minutes on two cores.
@@ -60,10 +60,10 @@ $(READY): pyproject.toml CMakeLists.txt $(shell find native -type f 2>/dev/null)
 
 # The C library under ASan with UBSan, and under TSan; and fuzzed (FUZZ_SECONDS, 300 by default).
 sanitize: $(READY)
-	$(BIN)/python tests/sanitize.py
+	$(BIN)/python tests/support/sanitize.py
 
 fuzz: $(READY)
-	$(BIN)/python tests/fuzz.py
+	$(BIN)/python tests/support/fuzz.py
 
 include native/engine.mk
 

@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]  # the tests' own problems and programs are modules beside this directory
+# The tests' own problems and programs are modules of the directory `support`.
+sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
 PARTS = ("bits", "answers", "calls", "api", "commands", "abi")
 _MOST_SHOWN = 40

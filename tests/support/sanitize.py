@@ -1,5 +1,5 @@
-"""`make sanitize`: the C tests, the examples, random call sequences and calls at hard moments (tests/c_reliability.py)
-under ASan with UBSan, and under TSan.
+"""`make sanitize`: the C tests, the examples, random call sequences and calls at hard moments (c_reliability.py) under
+ASan with UBSan, and under TSan.
 
 The library itself is built with the sanitizer, so every access inside it is watched.
 """

@@ -17,7 +17,7 @@ from convgrad.functional import plan
 
 # Sizes that leave tails in every blocking: rows, columns, channels, panels, bands. Each line is kept in the folder of
 # the path it was written for, with its reason; tests try every line on every path that accepts it.
-PATH_FOLDERS = Path(__file__).parent.parent / "native/engine/paths"
+PATH_FOLDERS = Path(__file__).parents[2] / "native/engine/paths"
 LINES = tuple(
     line.split("#")[0].strip()
     for file in sorted(PATH_FOLDERS.glob("*/problems.txt"))

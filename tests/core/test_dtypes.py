@@ -12,7 +12,7 @@ import pytest
 from convgrad.core import dtypes
 from convgrad.core.dtypes import Dtype, Overflow, Ties
 
-HEADER = Path(__file__).resolve().parents[1] / "native" / "include" / "convgrad.h"
+HEADER = Path(__file__).resolve().parents[2] / "native" / "include" / "convgrad.h"
 
 
 def test_names_and_words_are_the_agreed_ones() -> None:

@@ -41,8 +41,9 @@ def assert_same(request: Request, status: int, text: str, *, replay: bool) -> st
 
 def test_every_breaking_line_breaks_the_same_row_in_c() -> None:
     """Each row's breaking problem gives its status, its id and its words in C, and a line that reproduces it."""
+    lines = (Path(__file__).parents[1] / "rules" / "breaking_lines.txt").read_text("utf-8").splitlines()
     rows = [
-        line.split(" | ") for line in (Path(__file__).parent / "breaking_lines.txt").read_text("utf-8").splitlines()
+        line.split(" | ") for line in lines
         if line and not line.startswith("#")
     ]  # fmt: skip
     requests = {Request.parse(line): rule.strip() for rule, line in rows}

@@ -24,7 +24,7 @@ from convgrad.lab.bench import contestants, measure
 from convgrad.lab.bench.measure import Clock, Settings, on_threads, tasks
 
 TINY = "conv n1 c2>2 i4x4 k1x1 fp32"
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from convgrad.rules.vocabulary import DEMANDS, Rule, Stage
 
 LINES = [
     tuple(part.strip() for part in line.split("|"))
-    for line in (Path(__file__).parent / "breaking_lines.txt").read_text("utf-8").splitlines()
+    for line in (Path(__file__).parents[1] / "rules" / "breaking_lines.txt").read_text("utf-8").splitlines()
     if line and not line.startswith("#")
 ]
 

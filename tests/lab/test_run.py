@@ -26,7 +26,7 @@ from convgrad.lab.run import journal, workers
 from convgrad.lab.run.case_run import Settings, guarded, run_case
 from convgrad.lab.run.progress import Progress, clock
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 GOOD = "conv n1 c2>3 i5x5 k3x3 p1 fp16 on=A2"
 REFUSED = "conv n1 c1>1 i300 k300 fp16 on=A2"
 

@@ -14,7 +14,7 @@ from convgrad.cli.command_line import main
 from convgrad.lab.cases import files
 from convgrad.lab.cases.case import CaseFileError
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 SOURCES = {
     ".json": (DATA / "cases_atk.json").read_text(), ".csv": (DATA / "cases_ttk.csv").read_text(),
     ".own.json": files.as_text("x", files.read(DATA / "cases_atk.json"), "json"),

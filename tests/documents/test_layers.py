@@ -111,7 +111,7 @@ def test_the_words_need_the_standard_library_only():
 
 def test_the_engine_knows_no_product():
     """The engine is given finished integers: none of its sources reads the tables of rules, products or precisions."""
-    engine = Path(__file__).resolve().parents[1] / "native" / "engine"
+    engine = Path(__file__).resolve().parents[2] / "native" / "engine"
     sources = [path for path in engine.rglob("*") if path.suffix in (".cpp", ".h")]
     assert len(sources) > 20
     for path in sources:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-NATIVE = Path(__file__).parent.parent / "native"
+NATIVE = Path(__file__).parents[2] / "native"
 ENGINE = NATIVE / "engine"
 HEADERS = sorted(path.relative_to(ENGINE) for path in ENGINE.rglob("*.h"))
 AVX2 = ("-mavx2", "-mfma", "-mf16c", "-mbmi2")

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import convgrad
 import native_problems as problems
 from convgrad.engines import library
 
+SUPPORT = str(Path(__file__).parents[1] / "support")
 pytestmark = pytest.mark.skipif(not library.available(), reason="the native library is not built")
 LARGER = (
     "conv n4 c48>40 i28x28 k3x3 s1 p1 d1 g1 fp32",
@@ -133,7 +135,7 @@ for line in problems.LINES[::2]:
     known = ["baseline", "avx2", "avx512", "avx512bf16"]
     if library.isa() not in known or isa not in known[: known.index(library.isa()) + 1]:
         pytest.skip(f"this machine has no {isa}")
-    done = run_python(code, CONVGRAD_ISA=isa, PYTHONPATH=os.path.dirname(__file__))
+    done = run_python(code, CONVGRAD_ISA=isa, PYTHONPATH=SUPPORT)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[0] == isa
 
@@ -167,7 +169,7 @@ for line in problems.LINES + more:
                     bits = np.ascontiguousarray(np.where(np.isnan(got), 77, got) if dtype != "hifloat8" else got)
                     print(line, dtype, spread, layout, result, hashlib.sha256(bits.view(np.uint8)).hexdigest())
 """
-    tests = os.path.dirname(__file__)
+    tests = SUPPORT
     names = ["avx2", "avx512", *(["avx512bf16"] if library.isa() == "avx512bf16" else [])]
     runs = [run_python(code, CONVGRAD_ISA=isa, PYTHONPATH=tests) for isa in names]
     lines = [done.stdout.splitlines() for done in runs]
@@ -194,7 +196,7 @@ resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_IN
 native.run(made, *arrays, results, threads=1)
 print("then", results[made.steps[2].result][0])
 """
-    done = run_python(code, PYTHONPATH=os.path.dirname(__file__))
+    done = run_python(code, PYTHONPATH=SUPPORT)
     assert "refused: not enough memory for the workspace" in done.stdout, done.stdout + done.stderr
     assert "then 196.0" in done.stdout
 

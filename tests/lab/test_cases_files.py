@@ -15,7 +15,7 @@ from convgrad.lab.cases import files, own, values
 from convgrad.lab.cases.case import Case, CaseFileError, make
 from strategies import any_request
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 ATK, TTK = DATA / "cases_atk.json", DATA / "cases_ttk.csv"
 LINES = """\
 # a comment, and a blank line

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from convgrad.cli import sdk
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "tests" / "c"
 NATIVE = ROOT / "native"
 LINK_FLAGS = ("-lascendcl", "-lnnopbase", "-lopapi")

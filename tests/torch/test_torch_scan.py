@@ -20,6 +20,8 @@ torch.set_num_threads(2)
 Answer = door.Answer
 
 
+SUPPORT = str(Path(__file__).parents[1] / "support")
+
 def profiled(model, *inputs):
     """How many convolution backward calls PyTorch itself makes."""
     output = model(*inputs)
@@ -126,7 +128,7 @@ def test_a_hundred_layers_below_a_gigabyte():
         "print(len(found), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                          cwd=Path(__file__).parent)
+                          cwd=SUPPORT)
     count, gigabytes = map(float, done.stdout.split())
     assert count == 100 and gigabytes < 1
 
@@ -180,7 +182,7 @@ def test_json(tmp_path):
 
 @pytest.fixture
 def beside_networks(monkeypatch):
-    monkeypatch.chdir(Path(__file__).parent)
+    monkeypatch.chdir(SUPPORT)
 
 
 @pytest.mark.usefixtures("beside_networks")

@@ -2,8 +2,8 @@
 
 A call is made from the signature of its function, from a seed and a number, so that any of them can be made again:
 
-    python tests/hostile_calls.py 100000                 # so many calls from seed 0; exit status 1 on a finding
-    python tests/hostile_calls.py --seed 3 --only 4711   # one of them, with its traceback
+    python tests/support/hostile_calls.py 100000                 # so many calls from seed 0; exit status 1 on a finding
+    python tests/support/hostile_calls.py --seed 3 --only 4711   # one of them, with its traceback
 
 What may come out: a result (of a convolution: compared with PyTorch's in float64, which is exact on small integers), a
 `ConvGradError` that names the argument, a status of the two-phase protocol, a lack of memory. A function whose

@@ -28,7 +28,7 @@ from convgrad.lab.judging.anatomy import anatomy
 from convgrad.lab.judging.error_map import error_map
 from convgrad.lab.run.case_run import Settings, judge_results, run_case
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 HF32 = "conv n2 c8>6 i9x9 k3x3 p1 fp32 math=hf32 on=A2"
 
 
