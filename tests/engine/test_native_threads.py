@@ -14,7 +14,7 @@ import convgrad
 import native_problems as problems
 from convgrad.engines import library
 
-SUPPORT = str(Path(__file__).parents[1] / "support")
+SUPPORT = os.pathsep.join(str(Path(__file__).parents[1] / folder) for folder in ("support", "engine"))
 pytestmark = pytest.mark.skipif(not library.available(), reason="the native library is not built")
 LARGER = (
     "conv n4 c48>40 i28x28 k3x3 s1 p1 d1 g1 fp32",

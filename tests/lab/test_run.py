@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import openpyxl
@@ -342,7 +343,9 @@ def test_interrupted_runs_can_go_on(tmp_path):
     """Ctrl-C: exit code 130, one line, a journal that --resume takes."""
     path = write(tmp_path, *[GOOD] * 200)
     words = [sys.executable, "-m", "convgrad", "run", path, "--save", str(tmp_path / "a"), "-j2", "-q", "--no-tensors"]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    # A shell may have started these tests with SIGINT ignored, which children inherit.
+    heeded = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=heeded) as process:
         log = tmp_path / "a" / journal.NAME
         deadline = time.monotonic() + 60
         while not log.exists() or log.read_bytes().count(b"\n") < 10:
