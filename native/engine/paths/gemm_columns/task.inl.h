@@ -29,7 +29,7 @@ struct ColumnRun {
 };
 
 // cell[tap*pixels + pixel] = where in the planes of a channel, all images, the tap finds its value; -1 on padding.
-static bool find_cells(const cg_problem& p, index_t pixels, int* cell) {
+OUTLINE static bool find_cells(const cg_problem& p, index_t pixels, int* cell) {
     bool padded = false;
     index_t tap = 0;
     for (index_t z = 0; z < p.window[0]; ++z)

@@ -1,0 +1,20 @@
+// What the environment chooses: CONVGRAD_PRODUCT (a product's key, SoC name or marketing name; A2 when unset) and
+// CONVGRAD_CONFORMANCE ("document", the default, or "runtime").
+#pragma once
+
+namespace convgrad {
+
+struct Settings {
+    int product = -1;  // place among the products
+    bool runtime_conformance = false;
+};
+
+// Reads the environment anew; a status and a message when it names something unknown.
+int read_settings() noexcept;
+
+// The settings in force, read on first use. `product` is -1 while the environment names something unknown.
+Settings settings() noexcept;
+
+const char* soc_name() noexcept;
+
+}  // namespace convgrad
