@@ -151,6 +151,22 @@ def test_sequential_write_is_dense():
     assert np.array_equal(scratch.reshape(3, 16, 16), tile.reshape(16, 3, 16).transpose(1, 0, 2))
 
 
+def test_sequential_write_of_a_tail_touches_base_m_rows():
+    """A tail tile leaves baseM rows in every block, those past the tail undefined; a workspace too short is refused."""
+    bench = Bench()
+    bench.t = replace(bench.t, baseM=48)
+    kernel = bench.ready()
+    kernel.Iterate()
+    tile = kernel.l0c.copy()
+    scratch = np.zeros(3 * 48 * 16, np.float32)
+    kernel.GetTensorC(GlobalTensor(scratch), 0, True)
+    blocks = scratch.reshape(3, 48, 16)
+    assert np.array_equal(blocks[:, :32], tile.reshape(32, 3, 16).transpose(1, 0, 2))
+    assert np.isnan(blocks[:, 32:]).all()
+    kernel.Iterate()
+    refused(AddressError, "gm.range", lambda: kernel.GetTensorC(GlobalTensor(scratch[:-1]), 0, True))
+
+
 def test_order_rules_hold_here_too():
     """Init first and once, every setter named, one tile at a time, isFirstIter_, End once."""
     bench = Bench()

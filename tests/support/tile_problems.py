@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from convgrad.ascendc import FilterBasicBlock, TConv3DBackpropInputTiling, TConv3DDwTiling
+from convgrad.ascendc import FilterBasicBlock, TConv3DBackpropInputTiling, TConv3DBpFilterTiling
 
 
 @dataclass(frozen=True)
@@ -155,13 +155,15 @@ def forced_small_tiles(record: TConv3DBackpropInputTiling, seed: int) -> TConv3D
     )
 
 
-def with_filter_tiles(record: TConv3DDwTiling, **fields: int) -> TConv3DDwTiling:
+def with_filter_tiles(record: TConv3DBpFilterTiling, **fields: int) -> TConv3DBpFilterTiling:
     """The record with other tiles and steps, and the input buffer that follows from them."""
     t = replace(record, **fields)
     return replace(t, bl1Bound=t.input_elements_in_l1(t.stepKb * t.baseK, t.stepN * t.baseN))
 
 
-def forced_small_filter_tiles(record: TConv3DDwTiling, seed: int) -> tuple[TConv3DDwTiling, FilterBasicBlock]:
+def forced_small_filter_tiles(
+    record: TConv3DBpFilterTiling, seed: int
+) -> tuple[TConv3DBpFilterTiling, FilterBasicBlock]:
     """The same problem in tiny tiles, steps above 1, either order, and single shapes that split every axis."""
     rng = np.random.default_rng(seed)
     t = with_filter_tiles(

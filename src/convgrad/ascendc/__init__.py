@@ -24,7 +24,7 @@ from .filter.coverage import FilterCore, FilterCoverageReport, check_filter_kern
 from .filter.golden import FilterGolden
 from .filter.kernel import Conv3DBackpropFilter
 from .filter.picture import draw_filter_walk
-from .filter.record import Conv3DBackpropFilterTilingData, FilterBasicBlock, TConv3DDwTiling
+from .filter.record import Conv3DBackpropFilterTilingData, FilterBasicBlock, TConv3DBpFilterTiling, TConv3DDwTiling
 from .filter.simulate import FilterSimulation, simulate_filter
 from .filter.split import FilterBlock, filter_blocks
 from .filter.tiling import Conv3dBpFilterTiling
@@ -41,6 +41,7 @@ from .input.tiling import Conv3DBpInputTiling
 from .input.traffic import InputTrafficReport, traffic_report
 from .shared.compare_dump import DumpComparison, WrongTile, compare_dump
 from .shared.golden import GoldenTile, MemorySlice
+from .shared.record_bytes import tiling_from_bytes, tiling_to_bytes
 from .shared.tiling_report import FieldReport
 from .shared.traffic import Traffic, TrafficReport
 
@@ -80,6 +81,7 @@ __all__ = [
     "MemorySlice",
     "PlatformInfo",
     "TConv3DBackpropInputTiling",
+    "TConv3DBpFilterTiling",
     "TConv3DDwTiling",
     "TPosition",
     "TileKernelError",
@@ -114,6 +116,8 @@ __all__ = [
     "run_kernel",
     "simulate",
     "simulate_filter",
+    "tiling_from_bytes",
+    "tiling_to_bytes",
     "to_fractal_z_3d",
     "to_ndc1hwc0",
     "traffic_report",

@@ -19,10 +19,22 @@ class TPosition(IntEnum):
 
     GM = 0
     A1 = 1
-    B1 = 2
-    CO1 = 3
-    VECIN = 4
-    VECOUT = 5
+    A2 = 2
+    B1 = 3
+    B2 = 4
+    C1 = 5
+    C2 = 6
+    CO1 = 7
+    CO2 = 8
+    VECIN = 9
+    VECOUT = 10
+    VECCALC = 11
+    LCM = 11
+    SPM = 12
+    SHM = 12
+    TSCM = 13
+    C2PIPE2GM = 14
+    C2PIPE2LOCAL = 15
 
 
 class ConvFormat(IntEnum):

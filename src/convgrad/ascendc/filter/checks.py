@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..device.platform import PlatformInfo
 from ..shared.pointers import Mistake, past_the_end, place_in_ndc1hwc0
 from ..shared.record_checks import Check, capacity_check, fields_check, first_broken, raise_broken, rows_of
-from .record import TConv3DDwTiling
+from .record import TConv3DBpFilterTiling
 
-Record = TConv3DDwTiling
+Record = TConv3DBpFilterTiling
 MUST_BE_POSITIVE = ("channelSize", "singleCoreDk", "singleCoreGroup")
 
 
@@ -64,7 +64,7 @@ def check_filter_record(record: Record, platform: PlatformInfo) -> None:
 
 
 def filter_mistakes(
-    t: TConv3DDwTiling, grad_output: int, input: int, grad_weight: int, ho_start: int, m_total: int, n_total: int
+    t: TConv3DBpFilterTiling, grad_output: int, input: int, grad_weight: int, ho_start: int, m_total: int, n_total: int
 ) -> list[Mistake]:
     """What is wrong with the pointers of Conv3DBackpropFilter; here depth and batch are the caller's."""
     a = place_in_ndc1hwc0(grad_output, t.dout, t.cout1, t.ho, t.wo * t.c0)

@@ -22,14 +22,14 @@ from ..shared.coverage import AnyCore, Finding, Findings, KernelReport, Ledger, 
 from ..shared.pointers import place_in_ndc1hwc0
 from .checks import check_filter_record
 from .kernel import Conv3DBackpropFilter, PartOfSum
-from .record import TConv3DDwTiling
+from .record import TConv3DBpFilterTiling
 from .simulate import filter_types
 
 Span = tuple[int, int]
 
 
 @dataclass(slots=True)
-class FilterCore(AnyCore[TConv3DDwTiling, Conv3DBackpropFilter]):
+class FilterCore(AnyCore[TConv3DBpFilterTiling, Conv3DBackpropFilter]):
     """What an author's kernel gets: its core number, the tensors in global memory, the tiling, and new objects."""
 
     inputGm: GlobalTensor
@@ -63,7 +63,7 @@ class FilterCoverageReport(KernelReport):
 
 
 def check_filter_kernel(
-    author: FilterAuthorKernel, tiling: TConv3DDwTiling, *, cores: int = 24, dtype: ConvDtype = half,
+    author: FilterAuthorKernel, tiling: TConv3DBpFilterTiling, *, cores: int = 24, dtype: ConvDtype = half,
     platform: PlatformInfo | None = None,
 ) -> FilterCoverageReport:  # fmt: skip
     """Run the author's offsets, start positions and call order on every core, computing nothing, and report.
@@ -99,7 +99,7 @@ def check_filter_kernel(
 
 
 def summarise(
-    t: TConv3DDwTiling, ledger: Ledger, reduction: Reduction, findings: Findings
+    t: TConv3DBpFilterTiling, ledger: Ledger, reduction: Reduction, findings: Findings
 ) -> FilterCoverageReport:
     """Counts from both ledgers, and the findings that only show when everything is over."""
     due = np.repeat([len(t.planes_met(kd)) > 0 for kd in range(t.dk)], t.grad_weight_size // t.dk)
@@ -130,7 +130,7 @@ def summarise(
 
 
 def run_filter_kernel(
-    author: FilterAuthorKernel, tiling: TConv3DDwTiling, input_gm: NDArray[Any], grad_output_gm: NDArray[Any], *,
+    author: FilterAuthorKernel, tiling: TConv3DBpFilterTiling, input_gm: NDArray[Any], grad_output_gm: NDArray[Any], *,
     cores: int = 24, dtype: ConvDtype = half, platform: PlatformInfo | None = None,
 ) -> NDArray[np.float32]:  # fmt: skip
     """Run the same kernel with arithmetic, strictly; gradWeight in FRACTAL_Z_3D, NaN wherever nothing was zeroed."""
@@ -172,7 +172,7 @@ class TermCounts:
 class Reduction:
     """Boxes as they are summed; counted at the end on the grid that their edges make."""
 
-    def __init__(self, tiling: TConv3DDwTiling) -> None:
+    def __init__(self, tiling: TConv3DBpFilterTiling) -> None:
         self.tiling = tiling
         self.boxes: list[Box] = []
 

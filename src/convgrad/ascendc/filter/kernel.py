@@ -18,7 +18,7 @@ from ..shared.tile_object import TileObject
 from ..shared.tile_store import store_runs
 from .checks import check_filter_record, filter_mistakes
 from .math import Matrix, grad_output_matrix, input_matrix, weight_runs
-from .record import TConv3DDwTiling
+from .record import TConv3DBpFilterTiling
 from .staged import StagedFilterCube
 from .walk import FilterShape, FilterTile, filter_shape, filter_tiles_in_order
 
@@ -42,7 +42,7 @@ class PartOfSum:
     output: GlobalTensor
 
 
-class Conv3DBackpropFilter(TileObject[TConv3DDwTiling, FilterTile]):
+class Conv3DBackpropFilter(TileObject[TConv3DBpFilterTiling, FilterTile]):
     """gradWeight of a 3-D convolution for one batch, one gradOutput plane and one window plane per walk.
 
     staged    load every stepKa and stepKb chunks through L1 and L0 and count the loads, instead of gathering once
@@ -51,7 +51,7 @@ class Conv3DBackpropFilter(TileObject[TConv3DDwTiling, FilterTile]):
     taken     told of every tile that GetTensorC takes in its place, after it was stored (for checkers)
     """
 
-    record_type = TConv3DDwTiling
+    record_type = TConv3DBpFilterTiling
 
     def __init__(
         self, input: ConvType, weightSize: ConvType, gradOutput: ConvType, gradWeight: ConvType, *,
@@ -144,10 +144,10 @@ class Conv3DBackpropFilter(TileObject[TConv3DDwTiling, FilterTile]):
 
     # ---- inside
 
-    def _check_record(self, record: TConv3DDwTiling) -> None:
+    def _check_record(self, record: TConv3DBpFilterTiling) -> None:
         check_filter_record(record, self.platform)
 
-    def _compute(self, t: TConv3DDwTiling, shape: FilterShape, tile: FilterTile) -> Matrix:
+    def _compute(self, t: TConv3DBpFilterTiling, shape: FilterShape, tile: FilterTile) -> Matrix:
         """One tile in float32, baseK positions after baseK, gathered a few thousand at a time unless staged."""
         assert self._input is not None and self._grad_output is not None and self._ho_start is not None
         if self._cube is not None:

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from ..device.global_tensor import GlobalTensor
 from ..shared.tile_store import Run, runs_of_blocks
-from .record import TConv3DDwTiling
+from .record import TConv3DBpFilterTiling
 from .walk import FilterTile, input_rows
 
 Matrix = NDArray[np.float32]
 
 
 def grad_output_matrix(
-    t: TConv3DDwTiling, gm: GlobalTensor, m_start: int, m_length: int, k_start: int, k_length: int, doing: str
+    t: TConv3DBpFilterTiling, gm: GlobalTensor, m_start: int, m_length: int, k_start: int, k_length: int, doing: str
 ) -> Matrix:
     """A(k, m) for some channels and positions; the pointer stands at the first row of the single shape."""
     blocks = m_length // t.c0
@@ -35,7 +35,7 @@ def grad_output_matrix(
 
 
 def input_matrix(
-    t: TConv3DDwTiling, gm: GlobalTensor, ho_start: int, n_start: int, n_length: int, k_start: int, k_length: int,
+    t: TConv3DBpFilterTiling, gm: GlobalTensor, ho_start: int, n_start: int, n_length: int, k_start: int, k_length: int,
     doing: str,
 ) -> Matrix:  # fmt: skip
     """B(k, n) for some columns and positions; the pointer stands at input row max(hoStart * sH - padUp, 0)."""
@@ -54,7 +54,7 @@ def input_matrix(
 
 
 def padded_input(
-    t: TConv3DDwTiling, gm: GlobalTensor, ho_start: int, row_first: int, rows: int, block_first: int, blocks: int,
+    t: TConv3DBpFilterTiling, gm: GlobalTensor, ho_start: int, row_first: int, rows: int, block_first: int, blocks: int,
     doing: str,
 ) -> Matrix:  # fmt: skip
     """The input rows that some gradOutput rows see, with zero pads: [c1][row][column][lane]."""
@@ -75,11 +75,17 @@ def padded_input(
 
 
 def weight_runs(
-    t: TConv3DDwTiling, tile: FilterTile, values: NDArray[Any] | None, sequential: bool
+    t: TConv3DBpFilterTiling, tile: FilterTile, values: NDArray[Any] | None, sequential: bool
 ) -> Iterator[Run]:
-    """gradWeight in FRACTAL_Z_3D: blocks of 16 columns lie all channels apart; sequential: densely at the pointer."""
-    start, between = tile.n_start * t.weight_cout + tile.m_start * t.c0, t.weight_cout * t.c0
+    """gradWeight in FRACTAL_Z_3D: blocks of 16 columns lie all channels apart; sequential: densely at the pointer.
+
+    A sequential tile has baseM rows in every block, a tail tile as well: what it leaves in the others is undefined, NaN
+    here.
+    """
+    start, between, rows = tile.n_start * t.weight_cout + tile.m_start * t.c0, t.weight_cout * t.c0, tile.m_length
     if sequential:
-        start, between = 0, t.baseM * t.c0
-    yield from runs_of_blocks(values, tile.m_length, tile.n_length // t.c0, t.c0, start, between,
+        start, between, rows = 0, t.baseM * t.c0, t.baseM
+        if values is not None:
+            values = np.pad(values, ((0, t.baseM - tile.m_length), (0, 0)), constant_values=np.nan)
+    yield from runs_of_blocks(values, rows, tile.n_length // t.c0, t.c0, start, between,
                               f"{tile}, column block", 0)  # fmt: skip

@@ -9,7 +9,7 @@ from ..device.errors import TilingError
 from ..shared.picture import Page, Piece, SmallPlane, Turn, draw_page, small_planes_of, turns
 from ..shared.picture_window import Cell, GridView, taps_at
 from ..shared.svg import FAINT, INK, Canvas, core_colour
-from .record import TConv3DDwTiling
+from .record import TConv3DBpFilterTiling
 from .split import FilterBlock
 from .traffic import filter_traffic_report
 from .walk import FilterTile, filter_shape, filter_tiles_in_order
@@ -19,7 +19,7 @@ HEAD = 30.0  # room for cin blocks and taps above it
 
 
 def draw_filter_walk(
-    t: TConv3DDwTiling, blocks: Sequence[FilterBlock], cores: int, *, title: str = "", plane: int | None = None
+    t: TConv3DBpFilterTiling, blocks: Sequence[FilterBlock], cores: int, *, title: str = "", plane: int | None = None
 ) -> str:
     """The picture of a tiling's walk, as the text of an SVG file. `plane` chooses the window plane shown."""
     reached = sorted({block.window_plane for block in blocks})
@@ -51,13 +51,13 @@ def draw_filter_walk(
     )
 
 
-def turns_of(t: TConv3DDwTiling, blocks: Sequence[FilterBlock]) -> dict[int, Turn]:
+def turns_of(t: TConv3DBpFilterTiling, blocks: Sequence[FilterBlock]) -> dict[int, Turn]:
     """The turn of each block, by its index."""
     shapes = [filter_shape(t, block.M, block.N, block.K) for block in blocks]
     return turns(blocks, [shape.m.count * shape.n.count for shape in shapes])
 
 
-def tiles_of(t: TConv3DDwTiling, block: FilterBlock) -> list[FilterTile]:
+def tiles_of(t: TConv3DBpFilterTiling, block: FilterBlock) -> list[FilterTile]:
     """The tiles of a block in walk order."""
     return filter_tiles_in_order(t, filter_shape(t, block.M, block.N, block.K))
 
@@ -71,15 +71,15 @@ class Sheet:
     across: float  # per column of 16
     down: float  # per channel
 
-    def box(self, t: TConv3DDwTiling, block: FilterBlock, first: FilterTile) -> tuple[float, float, float, float]:
+    def box(self, t: TConv3DBpFilterTiling, block: FilterBlock, first: FilterTile) -> tuple[float, float, float, float]:
         """x, y, width and height of a tile."""
         column = (block.cin_start * t.window_area + first.n_start) / t.c0
         return (self.x + column * self.across, self.y + (block.m_start + first.m_start) * self.down,
                 first.n_length / t.c0 * self.across, first.m_length * self.down)  # fmt: skip
 
 
-def draw_grad_weight(canvas: Canvas, t: TConv3DDwTiling, blocks: Sequence[FilterBlock], plane: int, x: float, y: float,
-                     width: float, height: float) -> float:  # fmt: skip
+def draw_grad_weight(canvas: Canvas, t: TConv3DBpFilterTiling, blocks: Sequence[FilterBlock], plane: int,
+                     x: float, y: float, width: float, height: float) -> float:  # fmt: skip
     """Every tile of a window plane, striped by the cores that add to it; the height used."""
     columns = t.cin1 * t.window_area
     down = min((height - HEAD) / t.weight_cout, 5.0)
@@ -99,7 +99,7 @@ def draw_grad_weight(canvas: Canvas, t: TConv3DDwTiling, blocks: Sequence[Filter
     return HEAD + t.weight_cout * down + 20
 
 
-def draw_single_shape(canvas: Canvas, t: TConv3DDwTiling, parts: Sequence[FilterBlock],
+def draw_single_shape(canvas: Canvas, t: TConv3DBpFilterTiling, parts: Sequence[FilterBlock],
                       by_index: dict[int, Turn], sheet: Sheet) -> None:  # fmt: skip
     """The tiles of one single shape, each a stack of stripes: the parts of its sum, in the order of the blocks."""
     for number, tile in enumerate(tiles_of(t, parts[0])):
@@ -111,7 +111,7 @@ def draw_single_shape(canvas: Canvas, t: TConv3DDwTiling, parts: Sequence[Filter
             canvas.rect(left, top + place * stripe, width, stripe, colour, "#ffffff", 0.5, tip)
 
 
-def draw_walks(canvas: Canvas, t: TConv3DDwTiling, parts: Sequence[FilterBlock], by_index: dict[int, Turn],
+def draw_walks(canvas: Canvas, t: TConv3DBpFilterTiling, parts: Sequence[FilterBlock], by_index: dict[int, Turn],
                sheet: Sheet) -> None:  # fmt: skip
     """Over the stripes, where there is room: who adds what, and the order of its tiles."""
     tiles = tiles_of(t, parts[0])
@@ -138,7 +138,7 @@ def draw_order(canvas: Canvas, path: list[tuple[float, float]], before: int) -> 
         canvas.text(x, y + 4, str(before + number), "small", "middle")
 
 
-def draw_frame(canvas: Canvas, t: TConv3DDwTiling, sheet: Sheet) -> None:
+def draw_frame(canvas: Canvas, t: TConv3DBpFilterTiling, sheet: Sheet) -> None:
     """Lines and names of cin blocks and taps above, channels beside."""
     bottom = sheet.y + t.weight_cout * sheet.down
     for column in range(t.cin1 * t.window_area + 1):
@@ -160,7 +160,7 @@ def draw_frame(canvas: Canvas, t: TConv3DDwTiling, sheet: Sheet) -> None:
         canvas.text(sheet.x - 6, sheet.y + channel * sheet.down + 10, f"cout {channel}", "tiny faint", "end")
 
 
-def small_planes(t: TConv3DDwTiling, blocks: Sequence[FilterBlock], window_plane: int) -> list[SmallPlane]:
+def small_planes(t: TConv3DBpFilterTiling, blocks: Sequence[FilterBlock], window_plane: int) -> list[SmallPlane]:
     """Every gradOutput plane of every batch: rows downwards, pieces of gradWeight across; hatched outside the input."""
     by_index = turns_of(t, blocks)
     chosen = [block for block in blocks if block.window_plane == window_plane]
@@ -175,7 +175,7 @@ def small_planes(t: TConv3DDwTiling, blocks: Sequence[FilterBlock], window_plane
     return small_planes_of(pieces, t.batch, t.dout)
 
 
-def window_view(t: TConv3DDwTiling, block: FilterBlock, positions: int) -> GridView:
+def window_view(t: TConv3DBpFilterTiling, block: FilterBlock, positions: int) -> GridView:
     """The input rows under the first positions of a walk, with padding, and cells that no tap reaches."""
     rows = (positions - 1) // t.wo
     top = block.ho_start * t.strideH - t.padUp

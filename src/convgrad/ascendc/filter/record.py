@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..shared.tiling_record import I32, TilingRecord, ceil_div, rows_of_tile, tiling_field
+from ..shared.tiling_record import U64, TilingRecord, ceil_div, rows_of_tile, tiling_field
 
 
 @dataclass(frozen=True, slots=True)
-class TConv3DDwTiling(TilingRecord):
+class TConv3DBpFilterTiling(TilingRecord):
     """What the filter kernel reads. M = cout, N = cin blocks times window, K = positions of gradOutput."""
 
     batch: int = tiling_field()
@@ -56,13 +56,13 @@ class TConv3DDwTiling(TilingRecord):
     stepKb: int = tiling_field("products one L1 load of the input feeds")
     iterateOrder: int = tiling_field()
     bl1Bound: int = tiling_field("elements of one L1 buffer of the input")
-    hf32Flag: int = tiling_field(kind=I32)
+    hf32Flag: int = tiling_field()
     singleCoreDk: int = tiling_field("window planes of one single shape")
     singleCoreGroup: int = tiling_field()
     singleCoreCout: int = tiling_field()
     singleCoreHo: int = tiling_field("gradOutput rows of one single shape")
-    singleCoreBatch: int = tiling_field("batches of one single shape")
-    singleCoreCin: int = tiling_field("input channels of one single shape")
+    singleCoreBatch: int = tiling_field("batches of one single shape", U64)
+    singleCoreCin: int = tiling_field("input channels of one single shape", U64)
 
     @property
     def c0(self) -> int:
@@ -101,6 +101,9 @@ class TConv3DDwTiling(TilingRecord):
         return input_rows * self.wi * min(blocks, self.cin1G) * self.c0
 
 
+TConv3DDwTiling = TConv3DBpFilterTiling  # the name operators give the same record
+
+
 @dataclass(frozen=True, slots=True)
 class FilterBasicBlock:
     """How much of each axis one single shape takes."""
@@ -122,5 +125,5 @@ class Conv3DBackpropFilterTilingData:
     """The outer record `GetTiling` fills."""
 
     params: FilterParams = field(default_factory=FilterParams)
-    dwTiling: TConv3DDwTiling = field(default_factory=TConv3DDwTiling)
+    dwTiling: TConv3DBpFilterTiling = field(default_factory=TConv3DBpFilterTiling)
     basicBlockTiling: FilterBasicBlock = field(default_factory=FilterBasicBlock)

@@ -12,13 +12,13 @@ from math import gcd
 from ..device.platform import PlatformInfo
 from ..shared.search import BLOCK_PRICE, GM_BYTES_PER_CYCLE, PRODUCT_PRICE, pieces_of
 from ..shared.tiling_record import ceil_div
-from .record import FilterBasicBlock, TConv3DDwTiling
+from .record import FilterBasicBlock, TConv3DBpFilterTiling
 
 MOST_WINDOW_PLANES_COUNTED = 100_000  # beyond that every core has plenty of everything
-FilterCut = tuple[TConv3DDwTiling, FilterBasicBlock, dict[str, str]]
+FilterCut = tuple[TConv3DBpFilterTiling, FilterBasicBlock, dict[str, str]]
 
 
-def filter_search(sizes: TConv3DDwTiling, platform: PlatformInfo, cores: int) -> FilterCut | str:
+def filter_search(sizes: TConv3DBpFilterTiling, platform: PlatformInfo, cores: int) -> FilterCut | str:
     """The cheapest cut with its reasons, or why there is none."""
     options = [with_loads(sizes, platform, *tile) for tile in tile_options(sizes, platform)]
     records = [record for record in options if record is not None]
@@ -48,21 +48,21 @@ def filter_search(sizes: TConv3DDwTiling, platform: PlatformInfo, cores: int) ->
     return final, block, reasons
 
 
-def is_large(sizes: TConv3DDwTiling, platform: PlatformInfo, cores: int) -> bool:
+def is_large(sizes: TConv3DBpFilterTiling, platform: PlatformInfo, cores: int) -> bool:
     """True when gradWeight of one window plane fills L0C, and each core has work for two such tiles."""
     tile = platform.l0CSize // 4
     plane = sizes.weight_cout * sizes.cin1G * sizes.window_area * sizes.c0
     return plane >= tile and plane * walks(sizes) >= 2 * tile * cores
 
 
-def walks(sizes: TConv3DDwTiling) -> int:
+def walks(sizes: TConv3DBpFilterTiling) -> int:
     """Batches, gradOutput planes and window planes that meet the input: what each part of gradWeight sums over."""
     if sizes.dk > MOST_WINDOW_PLANES_COUNTED:
         return sizes.batch * sizes.dout * sizes.dk
     return sizes.batch * sum(len(sizes.planes_met(kd)) for kd in range(sizes.dk))
 
 
-def reason_of_base_k(sizes: TConv3DDwTiling, base_k: int) -> str:
+def reason_of_base_k(sizes: TConv3DBpFilterTiling, base_k: int) -> str:
     """Why a product takes so many positions."""
     positions = sizes.ho * sizes.wo
     if base_k >= positions:
@@ -75,7 +75,7 @@ def part_of(size: int, whole: int, what: str) -> str:
     return f"{size} of {whole} {what} (x {ceil_div(whole, size)})"
 
 
-def with_block(t: TConv3DDwTiling, block: FilterBasicBlock) -> TConv3DDwTiling:
+def with_block(t: TConv3DBpFilterTiling, block: FilterBasicBlock) -> TConv3DBpFilterTiling:
     """The record with the fields that follow from a single shape."""
     return replace(
         t,
@@ -85,7 +85,7 @@ def with_block(t: TConv3DDwTiling, block: FilterBasicBlock) -> TConv3DDwTiling:
     )
 
 
-def tile_options(sizes: TConv3DDwTiling, platform: PlatformInfo) -> list[tuple[int, int]]:
+def tile_options(sizes: TConv3DBpFilterTiling, platform: PlatformInfo) -> list[tuple[int, int]]:
     """(baseM, baseN) that L0 can hold, from even cuts of both axes."""
     most = platform.l0ASize // (2 * 16 * sizes.element_bytes)
     tile = platform.l0CSize // 4
@@ -100,7 +100,9 @@ def tile_options(sizes: TConv3DDwTiling, platform: PlatformInfo) -> list[tuple[i
     return sorted(set(options))
 
 
-def with_loads(sizes: TConv3DDwTiling, platform: PlatformInfo, base_m: int, base_n: int) -> TConv3DDwTiling | None:
+def with_loads(
+    sizes: TConv3DBpFilterTiling, platform: PlatformInfo, base_m: int, base_n: int
+) -> TConv3DBpFilterTiling | None:
     """baseK and the loads for a tile: the longest products, then L1 loads grown while there is room."""
     positions = ceil_div(sizes.ho * sizes.wo, 16) * 16
     longest = platform.l0ASize // (2 * sizes.element_bytes) // max(base_m, base_n) // 16 * 16
@@ -130,7 +132,7 @@ def with_loads(sizes: TConv3DDwTiling, platform: PlatformInfo, base_m: int, base
     return None
 
 
-def price_of_tiles(sizes: TConv3DDwTiling, t: TConv3DDwTiling) -> float:
+def price_of_tiles(sizes: TConv3DBpFilterTiling, t: TConv3DBpFilterTiling) -> float:
     """Cycles of one plane and window plane: the longer of products and loads; single buffers make them take turns."""
     tiles = ceil_div(sizes.weight_cout, t.baseM) * ceil_div(sizes.cin1G * sizes.window_area * sizes.c0, t.baseN)
     positions = sizes.ho * sizes.wo
@@ -140,7 +142,7 @@ def price_of_tiles(sizes: TConv3DDwTiling, t: TConv3DDwTiling) -> float:
     return tiles * (max(cube, loads) + 0.01 * loads if t.al1Pbuffer == 2 else cube + loads)
 
 
-def choose_block(sizes: TConv3DDwTiling, t: TConv3DDwTiling, cores: int) -> tuple[FilterBasicBlock, str]:
+def choose_block(sizes: TConv3DBpFilterTiling, t: TConv3DBpFilterTiling, cores: int) -> tuple[FilterBasicBlock, str]:
     """How much of M, N and K one single shape takes: whole axes, split only as far as the cores need it."""
     per_cin = sizes.window_area * sizes.c0
     whole = walks(sizes)

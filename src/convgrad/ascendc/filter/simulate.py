@@ -19,7 +19,7 @@ from ..shared.tiling_record import record_from_dict, require_same_problem
 from ..shared.tiling_report import FieldReport
 from .checks import check_filter_record
 from .kernel import Conv3DBackpropFilter
-from .record import FilterBasicBlock, TConv3DDwTiling
+from .record import FilterBasicBlock, TConv3DBpFilterTiling
 from .search import with_block
 from .split import FilterBlock, check_block, filter_plan_blocks
 from .tiling import FilterPlan, plan_filter, uncut_record
@@ -30,7 +30,7 @@ class FilterSimulation:
     """gradWeight as (Cout, Cin, D, H, W) in float32, and everything that led to it."""
 
     grad_weight: NDArray[np.float32]
-    tiling: TConv3DDwTiling
+    tiling: TConv3DBpFilterTiling
     basic_block: FilterBasicBlock
     report: tuple[FieldReport, ...]
     blocks: tuple[FilterBlock, ...]
@@ -56,7 +56,7 @@ def filter_types(dtype: ConvDtype) -> tuple[ConvType, ...]:
 def simulate_filter(
     input: ArrayLike, grad_output: ArrayLike, *, weight_shape: Sequence[int], stride: int | Sequence[int] = 1,
     padding: int | Sequence[Any] = 0, dilation: int | Sequence[int] = 1, cores: int = 24, dtype: object | None = None,
-    tiling: TConv3DDwTiling | Mapping[str, int] | None = None, basic_block: FilterBasicBlock | None = None,
+    tiling: TConv3DBpFilterTiling | Mapping[str, int] | None = None, basic_block: FilterBasicBlock | None = None,
     staged: bool = False, platform: PlatformInfo | None = None,
 ) -> FilterSimulation:  # fmt: skip
     """gradWeight of a 3-D convolution by the tile kernel, all blocks of all cores, on NCDHW arrays."""
@@ -72,7 +72,7 @@ def simulate_filter(
 
 
 def own_plan(
-    given: TileArguments, tiling: TConv3DDwTiling | Mapping[str, int] | None, basic_block: FilterBasicBlock | None
+    given: TileArguments, tiling: TConv3DBpFilterTiling | Mapping[str, int] | None, basic_block: FilterBasicBlock | None
 ) -> FilterPlan:
     """A plan from a record or a basic block of the user's own, or both; the one that is missing is searched for."""
     report: tuple[FieldReport, ...] = ()
@@ -84,7 +84,7 @@ def own_plan(
     if basic_block is not None:
         block = instance(basic_block, FilterBasicBlock, "basic_block")
     if tiling is not None:
-        own = tiling if isinstance(tiling, TConv3DDwTiling) else record_from_dict(TConv3DDwTiling, tiling)
+        own = tiling if isinstance(tiling, TConv3DBpFilterTiling) else record_from_dict(TConv3DBpFilterTiling, tiling)
         require_same_problem(own, record)
         record, report = own, ()
     check_block(record, block)
@@ -116,7 +116,7 @@ def simulate_filter_plan(
 
 
 def run_filter_core(
-    t: TConv3DDwTiling, blocks: Sequence[FilterBlock], kernel: Conv3DBackpropFilter, input: GlobalTensor,
+    t: TConv3DBpFilterTiling, blocks: Sequence[FilterBlock], kernel: Conv3DBackpropFilter, input: GlobalTensor,
     grad_output: GlobalTensor, grad_weight: GlobalTensor,
 ) -> None:  # fmt: skip
     """What one core does: the documented sequence for each of its blocks."""

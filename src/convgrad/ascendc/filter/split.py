@@ -18,7 +18,7 @@ from itertools import product
 from ..device.errors import TilingError
 from ..shared.split import flat_share
 from ..shared.tiling_record import ceil_div
-from .record import FilterBasicBlock, TConv3DDwTiling
+from .record import FilterBasicBlock, TConv3DBpFilterTiling
 from .tiling import FilterPlan
 
 
@@ -41,17 +41,17 @@ class FilterBlock:
     offset_b: int
     offset_c: int
 
-    def rows(self, t: TConv3DDwTiling) -> range:
+    def rows(self, t: TConv3DBpFilterTiling) -> range:
         """The gradOutput rows this walk sums over."""
         return range(self.ho_start, self.ho_start + self.K // t.wo)
 
-    def describe(self, t: TConv3DDwTiling) -> str:
+    def describe(self, t: TConv3DBpFilterTiling) -> str:
         """What part of the sum this walk is."""
         rows = self.rows(t)
         return f"batch {self.batch}, plane {self.plane}, rows {rows.start}...{rows.stop - 1}"
 
 
-def filter_pieces(t: TConv3DDwTiling, block: FilterBasicBlock) -> tuple[int, ...]:
+def filter_pieces(t: TConv3DBpFilterTiling, block: FilterBasicBlock) -> tuple[int, ...]:
     """Pieces of each axis: window planes, channels, columns, batches, planes, rows; the last changes fastest."""
     return (
         t.dk,
@@ -63,7 +63,7 @@ def filter_pieces(t: TConv3DDwTiling, block: FilterBasicBlock) -> tuple[int, ...
     )
 
 
-def filter_blocks(t: TConv3DDwTiling, block: FilterBasicBlock, cores: int) -> Iterator[FilterBlock]:
+def filter_blocks(t: TConv3DBpFilterTiling, block: FilterBasicBlock, cores: int) -> Iterator[FilterBlock]:
     """Every block, core by core, in even runs; those whose window plane looks outside the input are none."""
     every = product(*(range(count) for count in filter_pieces(t, block)))
     places = [place for place in every if t.input_plane(place[4], place[0]) is not None]
@@ -78,7 +78,7 @@ def filter_plan_blocks(plan: FilterPlan) -> tuple[FilterBlock, ...]:
 
 
 def make_filter_block(
-    t: TConv3DDwTiling, block: FilterBasicBlock, core: int, index: int, pieces: tuple[int, ...]
+    t: TConv3DBpFilterTiling, block: FilterBasicBlock, core: int, index: int, pieces: tuple[int, ...]
 ) -> FilterBlock:
     """A block from its piece numbers."""
     kd, mi, ni, batch, plane, ki = pieces
@@ -100,7 +100,7 @@ def make_filter_block(
     )  # fmt: skip
 
 
-def check_block(t: TConv3DDwTiling, block: FilterBasicBlock) -> None:
+def check_block(t: TConv3DBpFilterTiling, block: FilterBasicBlock) -> None:
     """Raise unless a single shape is whole channel blocks, whole columns of cin blocks and whole rows."""
     per_cin = t.window_area * t.c0
     units = ((block.singleCoreM, 16), (block.singleCoreN, per_cin), (block.singleCoreK, t.wo))

@@ -16,7 +16,7 @@ from ..shared.tiling_record import ceil_div
 from ..shared.traffic import Traffic
 from .checks import a1_bytes, b1_bytes
 from .math import grad_output_matrix, input_matrix
-from .record import TConv3DDwTiling
+from .record import TConv3DBpFilterTiling
 from .walk import FilterShape, FilterTile, input_rows
 
 
@@ -54,8 +54,8 @@ class StagedFilterCube:
         self.a1, self.b1 = L1Side(), L1Side()
 
     def compute(
-        self, t: TConv3DDwTiling, shape: FilterShape, tile: FilterTile, grad_output: GlobalTensor, input: GlobalTensor,
-        ho_start: int,
+        self, t: TConv3DBpFilterTiling, shape: FilterShape, tile: FilterTile, grad_output: GlobalTensor,
+        input: GlobalTensor, ho_start: int,
     ) -> Matrix:  # fmt: skip
         """One tile in float32, baseK positions at a time, ascending; loads every stepKa and stepKb chunks."""
         l0c: Matrix = np.zeros((tile.m_length, tile.n_length), np.float32)
@@ -75,7 +75,9 @@ class StagedFilterCube:
             self.counters.multiply_adds += tile.m_length * tile.n_length * whole
         return l0c
 
-    def _a1(self, t: TConv3DDwTiling, shape: FilterShape, tile: FilterTile, gm: GlobalTensor, group: int) -> Matrix:
+    def _a1(
+        self, t: TConv3DBpFilterTiling, shape: FilterShape, tile: FilterTile, gm: GlobalTensor, group: int
+    ) -> Matrix:
         """gradOutput of a block of channels and a group of positions, loaded unless it is there."""
         block = tile.i // t.stepM
         if not self.a1.holds(block, group):
@@ -90,8 +92,9 @@ class StagedFilterCube:
         return self.a1.groups[group]
 
     def _b1(
-        self, t: TConv3DDwTiling, shape: FilterShape, tile: FilterTile, gm: GlobalTensor, ho_start: int, group: int
-    ) -> Matrix:
+        self, t: TConv3DBpFilterTiling, shape: FilterShape, tile: FilterTile, gm: GlobalTensor, ho_start: int,
+        group: int,
+    ) -> Matrix:  # fmt: skip
         """The input under a group of positions and a block of columns, loaded unless it is there."""
         block = tile.j // t.stepN
         if not self.b1.holds(block, group):

@@ -14,7 +14,7 @@ from ..device.errors import AddressError
 from ..device.global_tensor import GlobalTensor
 from ..shared.golden import Place, explains
 from .math import Matrix, grad_output_matrix, input_matrix
-from .record import TConv3DDwTiling
+from .record import TConv3DBpFilterTiling
 from .simulate import FilterSimulation
 from .split import FilterBlock
 from .walk import FilterTile
@@ -40,7 +40,7 @@ def explain_sum(
 
 
 def lost_or_repeated(
-    t: TConv3DDwTiling, blocks: Sequence[FilterBlock], parts: Sequence[Matrix]
+    t: TConv3DBpFilterTiling, blocks: Sequence[FilterBlock], parts: Sequence[Matrix]
 ) -> Iterator[Suspect]:
     """Parts of the reduction that are missing, counted twice, or all that is there."""
     right = total(parts)
@@ -91,7 +91,7 @@ def wrong_window(sim: FilterSimulation, place: Place) -> Iterator[Suspect]:
 def wrong_reads(sim: FilterSimulation, blocks: Sequence[FilterBlock], tile: FilterTile) -> Iterator[Suspect]:
     """The input read at other rows or columns than those under gradOutput."""
     t = sim.tiling
-    mistakes: list[tuple[str, TConv3DDwTiling, bool]] = []
+    mistakes: list[tuple[str, TConv3DBpFilterTiling, bool]] = []
     if any(block.ho_start for block in blocks):
         mistakes.append(("every walk starts as if at row 0: SetStartPosition needs each walk's own hoStart", t, True))
     for name, field in (("rows", "padUp"), ("columns", "padLeft")):
@@ -108,7 +108,7 @@ def wrong_reads(sim: FilterSimulation, blocks: Sequence[FilterBlock], tile: Filt
 
 
 def part_of(
-    sim: FilterSimulation, wrong: TConv3DDwTiling, block: FilterBlock, tile: FilterTile, from_zero: bool
+    sim: FilterSimulation, wrong: TConv3DBpFilterTiling, block: FilterBlock, tile: FilterTile, from_zero: bool
 ) -> Matrix:
     """A tile of a block with other pads than the true ones, or walked as if it started at row 0."""
     t = sim.tiling

@@ -13,7 +13,7 @@ from ..shared.tiling_host import TilingHost
 from ..shared.tiling_record import ceil_div
 from ..shared.tiling_report import field_reports
 from .checks import broken_filter_checks, l1_bytes
-from .record import Conv3DBackpropFilterTilingData, FilterBasicBlock, FilterParams, TConv3DDwTiling
+from .record import Conv3DBackpropFilterTilingData, FilterBasicBlock, FilterParams, TConv3DBpFilterTiling
 from .search import filter_search
 
 OWN_REASONS = {
@@ -62,7 +62,7 @@ class Conv3dBpFilterTiling(TilingHost):
         self.report = field_reports(record, OWN_REASONS | reasons)
         return 0
 
-    def _problem(self) -> TConv3DDwTiling | None:
+    def _problem(self) -> TConv3DBpFilterTiling | None:
         """The record before anything is cut; None, with the cause in `reason`, when something is wrong with it."""
         self.report = ()
         self.reason = next((text for broken, text in self._rows() if broken), "")
@@ -89,16 +89,16 @@ class Conv3dBpFilterTiling(TilingHost):
              f"input and gradOutput must both be FLOAT16 or both BF16, got {operands[0].name} and {operands[1].name}"),
         ]  # fmt: skip
 
-    def _sizes(self) -> TConv3DDwTiling:
+    def _sizes(self) -> TConv3DBpFilterTiling:
         """The record with every size set, before anything is cut."""
-        return TConv3DDwTiling(
+        return TConv3DBpFilterTiling(
             **self._shared_fields(self._input), cin1G=ceil_div(self._cin, 16), cout1G=ceil_div(self._cout, 16),
             channelSize=16, m0=16, k0=16, n0=16, singleCoreDk=1,
         )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class FilterPlan(Plan[TConv3DDwTiling]):
+class FilterPlan(Plan[TConv3DBpFilterTiling]):
     """A tiling with its basic block."""
 
     basic_block: FilterBasicBlock
@@ -117,7 +117,7 @@ def plan_filter(given: TileArguments) -> FilterPlan:
     return FilterPlan(given, data.dwTiling, host.report, data.basicBlockTiling)
 
 
-def uncut_record(given: TileArguments) -> TConv3DDwTiling:
+def uncut_record(given: TileArguments) -> TConv3DBpFilterTiling:
     """The record of a problem with every size set and nothing searched for; raises with the reason as `plan_filter`."""
     host = tiling_object(given)
     sizes = host._problem()

@@ -10,12 +10,12 @@ from ..shared.tiling_record import ceil_div
 from ..shared.traffic import Traffic, TrafficReport, hardware_warnings, store_fill, sum_blocks
 from ..shared.walk import Extent
 from .checks import a1_bytes, b1_bytes, l1_bytes
-from .record import TConv3DDwTiling
+from .record import TConv3DBpFilterTiling
 from .split import FilterBlock
 from .walk import FilterShape, filter_shape, input_rows
 
 
-def loads_per_block(t: TConv3DDwTiling, shape: FilterShape) -> tuple[int, int]:
+def loads_per_block(t: TConv3DBpFilterTiling, shape: FilterShape) -> tuple[int, int]:
     """How often each L1 block of gradOutput channels, and of columns, is loaded in one walk.
 
     While every group of positions has a buffer, a block is loaded once for each time the walk comes to it: the outer
@@ -36,7 +36,7 @@ def l1_blocks(axis: Extent, step: int) -> list[tuple[int, int, int]]:
     return [(start, length, ceil_div(length, axis.base)) for start, length in runs]
 
 
-def filter_block_traffic(t: TConv3DDwTiling, block: FilterBlock) -> Traffic:
+def filter_block_traffic(t: TConv3DBpFilterTiling, block: FilterBlock) -> Traffic:
     """One walk. With K positions, rounded up to 16 at the end:
 
         GM to A1    channels * positions * e                      per group of stepKa * baseK positions
@@ -108,7 +108,7 @@ class FilterTrafficReport(TrafficReport):
 
 
 def filter_traffic_report(
-    t: TConv3DDwTiling, blocks: Sequence[FilterBlock], cores: int, platform: PlatformInfo | None = None
+    t: TConv3DBpFilterTiling, blocks: Sequence[FilterBlock], cores: int, platform: PlatformInfo | None = None
 ) -> FilterTrafficReport:
     """Traffic and balance of all blocks; blocks of one shape and start row count alike."""
     known: dict[tuple[int, int, int, int], Traffic] = {}

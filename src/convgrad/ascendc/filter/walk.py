@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..device.errors import TilingError
 from ..shared.tiling_record import ceil_div
 from ..shared.walk import Extent
-from .record import TConv3DDwTiling
+from .record import TConv3DBpFilterTiling
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class FilterTile:
         return f"tile (i {self.i}, j {self.j})"
 
 
-def filter_shape(t: TConv3DDwTiling, M: int, N: int, K: int) -> FilterShape:
+def filter_shape(t: TConv3DBpFilterTiling, M: int, N: int, K: int) -> FilterShape:
     """Counts and tails from `SetSingleShape(M, N, K)`; channels are rounded up to whole blocks, K is whole rows."""
     if min(M, N, K) <= 0:
         raise TilingError(f"SetSingleShape: M, N and K must be above 0, got M {M}, N {N}, K {K}", "shape.positive")
@@ -53,7 +53,7 @@ def filter_shape(t: TConv3DDwTiling, M: int, N: int, K: int) -> FilterShape:
     return FilterShape(Extent(ceil_div(M, 16) * 16, t.baseM), Extent(columns, t.baseN), Extent(K, t.baseK))
 
 
-def input_rows(t: TConv3DDwTiling, ho_start: int, k_start: int, k_length: int) -> range:
+def input_rows(t: TConv3DBpFilterTiling, ho_start: int, k_start: int, k_length: int) -> range:
     """The input rows that some positions of a single shape see, pads cut off."""
     first = ho_start + k_start // t.wo
     last = ho_start + (k_start + k_length - 1) // t.wo
@@ -62,7 +62,7 @@ def input_rows(t: TConv3DDwTiling, ho_start: int, k_start: int, k_length: int) -
     return range(max(top, 0), min(bottom, t.hi))
 
 
-def filter_tiles_in_order(t: TConv3DDwTiling, shape: FilterShape) -> list[FilterTile]:
+def filter_tiles_in_order(t: TConv3DBpFilterTiling, shape: FilterShape) -> list[FilterTile]:
     """Every tile in walk order: L1 blocks of stepM and stepN tiles outside, single tiles inside.
 
     order 1    N block, M block, n, m (m fastest);   order 0    M block, N block, m, n (n fastest)

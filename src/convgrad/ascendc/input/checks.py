@@ -134,15 +134,15 @@ CONSISTENCY: tuple[Check[Record], ...] = (
     ),
     fields_check(
         "tiling.single_cin",
-        "singleCoreCin must be the channels in singleCoreCin1 blocks, at most cin",
+        "singleCoreCin must be the channels in singleCoreCin1 blocks, at most cin, or these blocks whole",
         "singleCoreCin singleCoreCin1 cin",
-        lambda r: r.singleCoreCin == min(r.cin, r.singleCoreCin1 * r.c0),
+        lambda r: r.singleCoreCin in (min(r.cin, r.singleCoreCin1 * r.c0), r.singleCoreCin1 * r.c0),
     ),
     fields_check(
         "tiling.single_cout",
-        "singleCoreCout must be the channels in singleCoreCout1 blocks, at most cout",
+        "singleCoreCout must be the channels in singleCoreCout1 blocks, at most cout, or these blocks whole",
         "singleCoreCout singleCoreCout1 cout",
-        lambda r: r.singleCoreCout == min(r.cout, r.singleCoreCout1 * r.c0),
+        lambda r: r.singleCoreCout in (min(r.cout, r.singleCoreCout1 * r.c0), r.singleCoreCout1 * r.c0),
     ),
     fields_check(
         "tiling.zeroing",
