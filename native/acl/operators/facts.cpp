@@ -100,9 +100,7 @@ Fact Facts::promoted() {
 }
 
 Fact Facts::empty_path() {
-    const char* product = request_.product < 0 ? "" : CG_PRODUCT_KEYS[request_.product];
-    const std::string key = product;
-    const bool has_path = key == "950" || key == "A3" || key == "A2";
+    const bool has_path = request_.product >= 0 && CG_PRODUCT_EMPTY_PATH[request_.product];
     return flag(request_.op == Operator::ConvolutionBackward && has_path &&
                 (is_empty(request_.input) || is_empty(request_.weight)));
 }

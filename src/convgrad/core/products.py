@@ -19,6 +19,8 @@ class Product:
     soc_name: str = ""
     """What `aclrtGetSocName` answers for it."""
     hf32_fraction_bits: int = 11
+    empty_path: bool = False
+    """Whether its aclnnConvolutionBackward takes an empty input or weight, by a path of its own."""
     convolution_backward: bool = True
     conv_tbc_backward: bool = True
 
@@ -29,7 +31,7 @@ PRODUCTS: tuple[Product, ...] = (
         "950", "Ascend 950PR / 950DT (910_95)",
         ("950", "A950", "910_95", "arch35", "3510", "Ascend 950", "ascend950pr", "ascend950dt", "dav-3510",
          "昇腾910_95 AI处理器"),
-        ("ascend950", "950", "ascend910_95", "910_95"), "Ascend950PR_9599", 10,
+        ("ascend950", "950", "ascend910_95", "910_95"), "Ascend950PR_9599", 10, empty_path=True,
     ),
     Product(
         "A3", "Atlas A3 training / inference series",
@@ -37,13 +39,13 @@ PRODUCTS: tuple[Product, ...] = (
          "Atlas A3 training series", "Atlas A3 inference series", "Atlas A3 训练系列产品", "Atlas A3 推理系列产品",
          "昇腾910_93 AI处理器"),
         ("ascend910_93", "910_93", "ascend910c"),
-        "Ascend910_9391",
+        "Ascend910_9391", empty_path=True,
     ),
     Product(
         "A2", "Atlas A2 training series / Atlas 800I A2 / A200I A2 Box",
         ("A2", "Atlas A2", "910B", "Atlas 800T A2", "Atlas 800I A2", "Atlas 900 A2", "A200I A2 Box", "2201", "dav-2201",
          "Atlas A2 training series", "Atlas A2 训练系列产品", "Atlas 800I A2 推理产品", "昇腾910B AI处理器"),
-        ("ascend910b", "910b"), "Ascend910B3",
+        ("ascend910b", "910b"), "Ascend910B3", empty_path=True,
     ),
     Product(
         "910", "Atlas training series",
@@ -71,6 +73,7 @@ PRODUCTS: tuple[Product, ...] = (
 )
 
 KEYS: tuple[str, ...] = tuple(p.key for p in PRODUCTS)
+EMPTY_PATH: tuple[str, ...] = tuple(p.key for p in PRODUCTS if p.empty_path)
 
 
 def _plain(name: str) -> str:

@@ -155,6 +155,7 @@ def rules_include(notice: str) -> str:
     for name, codes in (("CG_DTYPE_NAMES", DTYPE_NAMES), ("CG_FORMAT_NAMES", FORMAT_NAMES)):
         lines += _array(f"cg_code_name {name}", [f'{{{code}, "{text}"}}' for code, text in sorted(codes.items())])
     lines += _array("const char *const CG_PRODUCT_KEYS", [f'"{key}"' for key in products.KEYS])
+    lines += _array("bool CG_PRODUCT_EMPTY_PATH", [str(p.empty_path).lower() for p in products.PRODUCTS])
     return "\n".join(lines)
 
 

@@ -13,6 +13,7 @@ from enum import Enum
 
 from convgrad.core.geometry import INT64_MAX
 from convgrad.core.precision import promote
+from convgrad.core.products import EMPTY_PATH
 from convgrad.core.request import Operator, PadEntry, Request, TensorSpec, pad_pairs
 from convgrad.rules.vocabulary import Value
 
@@ -331,17 +332,16 @@ _fact("both_outputs", Kind.FLAG, "whether neither grad_input nor grad_weight is 
       "grad_input and grad_weight both given", "gradInput 与 gradWeight 均非空指针",
       lambda f: f.request.grad_input is not None and f.request.grad_weight is not None)  # fmt: skip
 
-_EMPTY_PATH = ("950", "A3", "A2")
-
 
 def _empty_path(f: Facts) -> Value:
     r = f.request
-    if r.product not in _EMPTY_PATH or r.operator is Operator.TBC or r.forward:
+    if r.product not in EMPTY_PATH or r.operator is Operator.TBC or r.forward:
         return False
     return bool(f["input.empty"] or f["weight.empty"])
 
 
-_fact("empty_path", Kind.FLAG, "ConvolutionBackward on 950, A3 or A2 whose input or weight is empty", "the empty path",
+_fact("empty_path", Kind.FLAG, "ConvolutionBackward whose input or weight is empty, on a product with an "
+      "empty path (CG_PRODUCT_EMPTY_PATH)", "the empty path",
       "空 Tensor 路径", _empty_path)  # fmt: skip
 
 
