@@ -103,15 +103,15 @@ Verdict check(const Request& request) {
                                                    : first_broken(CG_CONVOLUTION_BACKWARD_RULES, request);
 }
 
-int compute_dtype(const Request& request) {
+Precision precision_of(const Request& request) {
     Facts facts(request);
     const int64_t promoted = facts[CG_FACT_PROMOTED]->front();
     // A pair the product does not know is computed as on the first product, the plain CPU.
     for (const unsigned products : {1u << request.product, 1u})
         for (const cg_precision_row& row : CG_PRECISION)
             if (row.promoted == promoted && (row.products & products) && (row.math >> request.math & 1))
-                return row.compute;
-    return -1;
+                return {row.compute, row.accumulate, row.result};
+    return {};
 }
 
 std::string problem_line(const Request& request) {

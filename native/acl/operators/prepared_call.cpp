@@ -123,7 +123,7 @@ class ConvolutionExecutor final : public Executor {
 public:
     cg_problem problem{};  // finished but for the addresses
     View grad_output, input, weight, grad_input, grad_weight, grad_bias;
-    int compute = 0, result_cast = 0, accumulator = 0;
+    Precision precision;
     bool transposed = false;
     bool empty = false;                 // an operand has no elements: gradients that exist are zeros ...
     bool sums_bias_when_empty = false;  // ... except the bias of TBC, which is always a sum
@@ -193,13 +193,13 @@ private:
     // Puts the tensors where the law has them: the fine grid is the input, in a transposed convolution the output.
     void assign(cg_problem* call, Bound& output, Bound& in, Bound& kernel, Bound (&results)[3]) const {
         Bound &fine = transposed ? output : in, &coarse = transposed ? in : output;
-        if (fine.view) call->fine_operand = fine.engine_tensor(compute);
-        if (coarse.view) call->coarse_operand = coarse.engine_tensor(compute);
-        if (kernel.view) call->weight_operand = kernel.engine_tensor(compute);
+        if (fine.view) call->fine_operand = fine.engine_tensor(precision.compute);
+        if (coarse.view) call->coarse_operand = coarse.engine_tensor(precision.compute);
+        if (kernel.view) call->weight_operand = kernel.engine_tensor(precision.compute);
         if (!empty) {
             cg_tensor& to_input = transposed ? call->to_coarse : call->to_fine;
-            if (results[0].view) to_input = results[0].engine_tensor(result_cast);
-            if (results[1].view) call->to_weight = results[1].engine_tensor(accumulator);
+            if (results[0].view) to_input = results[0].engine_tensor(precision.result);
+            if (results[1].view) call->to_weight = results[1].engine_tensor(precision.accumulate);
         }
         if (results[2].view) call->bias = results[2].engine_tensor(grad_output.dtype);
         call->bias_source = transposed ? 1 : 0;
@@ -232,10 +232,7 @@ std::shared_ptr<Executor> prepare(const Request& request, const CallTensors& ten
     fill_geometry(request, &made->problem);
     made->operator_name = convgrad::operator_name(request.op);
     made->transposed = request.transposed;
-    made->compute = compute_dtype(request);
-    made->accumulator = made->compute == CG_FLOAT64 ? CG_FLOAT64 : CG_FLOAT32;
-    // HF32 only shortens operands: its results are float32.
-    made->result_cast = made->compute == CG_HF32_11 || made->compute == CG_HF32_10 ? int(CG_FLOAT32) : made->compute;
+    made->precision = precision_of(request);
     made->empty = is_empty(made->grad_output) || is_empty(made->input) || is_empty(made->weight);
     made->sums_bias_when_empty = tbc;
     made->workspace_bytes = kWorkspaceBytes;

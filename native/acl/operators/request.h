@@ -45,8 +45,12 @@ Verdict check(const Request& request);
 // The request as a problem line, every part told literally.
 std::string problem_line(const Request& request);
 
-// The compute dtype (an enum cg_dtype) of an accepted request.
-int compute_dtype(const Request& request);
+// What an accepted request is computed in, each an enum cg_dtype: operands are rounded to `compute`, sums are kept in
+// `accumulate`, grad_input is rounded to `result` before it is stored.
+struct Precision {
+    int compute = -1, accumulate = -1, result = -1;
+};
+Precision precision_of(const Request& request);
 
 // Low and high padding per axis; nothing when the length of `padding` fits neither form.
 std::optional<std::vector<std::pair<int64_t, int64_t>>> pad_pairs(const Numbers& padding, int64_t axes);

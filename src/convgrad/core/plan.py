@@ -94,10 +94,8 @@ def make_plan(problem: ConvProblem, advice: tuple[str, ...] = (), compute: str |
     assert go is not None and x is not None and w is not None
     inputs = (x.dtype, w.dtype) if r.forward else (go.dtype, x.dtype, w.dtype)
     compute = compute or precision.compute_dtype(r.product, precision.promote(*inputs), r.math, r.conformance)
-    accumulate = Accumulator.FLOAT64 if compute == "float64" else Accumulator.FLOAT32
-    accumulator = accumulate.value
-    # HF32 only shortens operands: its results are float32.
-    result = "float32" if compute in ("hf32", "hf32_10") else compute
+    numerics = precision.NUMERICS[compute]
+    accumulate, result = Accumulator(numerics.accumulate), numerics.result
     if r.forward:
         steps = (Step(Result.OUTPUT, problem.forward_contraction, result, go.dtype),)
         return Plan(problem, compute, accumulate, steps, advice)
@@ -106,7 +104,7 @@ def make_plan(problem: ConvProblem, advice: tuple[str, ...] = (), compute: str |
     steps = (
         *([Step(Result.GRAD_INPUT, problem.input_contraction, result, r.grad_input.dtype)]
           if want_input and r.grad_input else ()),
-        *([Step(Result.GRAD_WEIGHT, Contraction.TO_WEIGHT, accumulator, r.grad_weight.dtype)]
+        *([Step(Result.GRAD_WEIGHT, Contraction.TO_WEIGHT, numerics.accumulate, r.grad_weight.dtype)]
           if want_weight and r.grad_weight else ()),
         *([Step(Result.GRAD_BIAS, None, go.dtype, bias_dtype)] if want_bias and r.grad_bias else ()),
     )

@@ -1,4 +1,4 @@
-"""Rows: in which dtype the operands are multiplied, by product, promoted dtype and cubeMathType.
+"""Rows: in which dtype the operands are multiplied, by product, promoted dtype and cubeMathType; what that computes in.
 
 Refusals are not repeated here: a cell of the grid is refused when a rule refuses its smallest call.
 """
@@ -14,6 +14,28 @@ from convgrad.core.request import DEFAULT_CONFORMANCE
 KEEP, ALLOW_DOWN, USE_FP16, USE_HF32 = range(4)
 _RECENT = ("cpu", "950", "A3", "A2")
 _EVERY = ("cpu", *CONV_VENDOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Numerics:
+    """One row: operands rounded to `compute` are summed in `accumulate`, and grad_input is rounded to `result`."""
+
+    compute: str
+    accumulate: str
+    result: str
+
+
+NUMERICS: dict[str, Numerics] = {row.compute: row for row in (
+    Numerics("float64", "float64", "float64"),
+    Numerics("float32", "float32", "float32"),
+    Numerics("hf32", "float32", "float32"),  # HF32 only shortens operands: its results are float32
+    Numerics("hf32_10", "float32", "float32"),
+    Numerics("float16", "float32", "float16"),
+    Numerics("bfloat16", "float32", "bfloat16"),
+    Numerics("hifloat8", "float32", "hifloat8"),
+    Numerics("float8_e4m3fn", "float32", "float8_e4m3fn"),
+    Numerics("float8_e5m2", "float32", "float8_e5m2"),
+)}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

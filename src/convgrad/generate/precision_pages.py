@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from convgrad.core import dtypes, products
-from convgrad.core.precision import ROWS, hf32_of
+from convgrad.core.precision import NUMERICS, ROWS, hf32_of
 from convgrad.rules.precision_grid import grid_cell
 
 _INCLUDE_HEAD = """\
  *
  * C++17. The compute dtype of an accepted call: the row whose product bit (1 << product index) and math bit
  * (1 << cubeMathType) are set and whose `promoted` is the promoted dtype (an aclDataType). Refusals are rows of
- * rules.inc. `compute` is an enum cg_dtype of convgrad.h: operands are rounded to it once. Promoted dtype: the
+ * rules.inc. `compute`, `accumulate` and `result` are an enum cg_dtype of convgrad.h: operands are rounded once to
+ * the first, sums are kept in the second, grad_input is rounded to the third before it is stored. Promoted dtype: the
  * one grad_output, input and weight share; else float64 if one of them is; else float32. */
-struct cg_precision_row { unsigned products, math; int promoted, compute; };
+struct cg_precision_row { unsigned products, math; int promoted, compute, accumulate, result; };
 """
 
 
@@ -27,8 +28,10 @@ def precision_include(notice: str) -> str:
         math = sum(1 << m for m in row.math)
         promoted = dtypes.find(row.promoted).acl_code
         for name, mask in by_compute.items():
-            code = dtypes.find(name).engine_code
-            rows.append(f"    {{0x{mask:02x}, 0x{math:x}, {promoted}, {code}}}, /* {row.promoted} -> {name} */")
+            numerics = NUMERICS[name]
+            codes = (dtypes.find(n).engine_code for n in (name, numerics.accumulate, numerics.result))
+            cells = ", ".join(map(str, (promoted, *codes)))
+            rows.append(f"    {{0x{mask:02x}, 0x{math:x}, {cells}}}, /* {row.promoted} -> {name} */")
     head = [f"/* {notice}", *_INCLUDE_HEAD.splitlines()]
     return "\n".join([*head, f"static constexpr cg_precision_row CG_PRECISION[{len(rows)}] = {{", *rows, "};", ""])
 
