@@ -1,7 +1,7 @@
 """Print the ratios between two recorded runs, or the page about one.
 
     python benchmarks/compare.py before.jsonl after.jsonl
-    python benchmarks/compare.py --page run.jsonl > docs/performance.md
+    python benchmarks/compare.py --page run.jsonl > docs/generated/benchmark.md
 """
 
 from __future__ import annotations
@@ -50,35 +50,12 @@ def compare(before: list[Row], after: list[Row]) -> None:
 
 PAGE_HEAD = """\
 <!-- Written by `make bench` from {source}; change nothing here. -->
-# Performance
+# The recorded benchmark
 
-`make bench` runs `benchmarks/run.py`: every problem of `benchmarks/problems/`, the engine and PyTorch {torch} one
-after the other in each round; {threads} thread(s), {clock} clock. Milliseconds are medians of the rounds' best calls.
-Ratios are PyTorch's time by ours, above 1 we are faster: the median of the rounds' ratios, for a
-round is one moment of a machine whose speed changes. "Of sgemm" is our rate by that of PyTorch's own float32 matrix
-product (1024 x 1024) in the same rounds. All results are new arrays, in memory that results of the call before gave
-back: the C library recycles it up to 32 MiB an array, above that convgrad does for its own. PyTorch's larger ones are
-new memory, of which the system zeroes every page first.
+How it is measured and what is promised: [performance](../performance.md). PyTorch {torch}, {threads} thread(s),
+{clock} clock.
 
 {isas}
-
-## What is promised
-
-* The same bits for any number of threads and on every run. What orders a sum (K blocks, chains, runs of pixels) is
-  computed from the problem alone; only what does not order it follows the number of threads.
-* AVX2 and AVX-512 give the same bits: sums use the same order, matrix kernels keep each element in one lane, and sums
-  over lanes always have eight. So does `avx512bf16`, the AVX-512 of processors that multiply two pairs of bfloat16 at
-  once: operands of bfloat16 or eight bits go two by two there, in that order everywhere else, and where numbers are so
-  small that the instruction would take them for zero they go one by one. A test compares the three where the processor
-  has them. NEON has the same order and fused multiply-adds too, but is only promised to agree on exact sums. The x86-64
-  baseline has no fused multiply-add: its sums differ in the last bits. `CONVGRAD_ISA` forces one of them.
-* Workspace: at most 5 MiB shared by a call and 4 MiB per thread; `plan.workspace_bytes` says how much. It is kept by
-  the threads and used again. Peak memory of a call is its tensors plus this.
-* Results over 32 MiB are given back when they die, and their memory is used for the next such result unless the system
-  has taken it by then, as it may at any moment. At most 256 MiB wait so; `CONVGRAD_RESULT_MEMORY_MIB` sets another
-  number, 0 keeps nothing.
-* An inf or NaN reaches exactly what the law ties it to; where a fast path would let it meet a padding zero, the plain
-  path computes the contraction again.
 
 ## Paths
 

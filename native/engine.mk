@@ -66,4 +66,4 @@ bench: $(READY)
 	$(RECORD) --append --isa avx2 --channels-last --dtypes fp32
 	$(RECORD) --append --isa avx2 --batch 10 --dtypes fp32
 	$(RECORD) --append --unless avx2
-	$(BIN)/python benchmarks/compare.py --page benchmarks/recorded.jsonl > docs/performance.md
+	$(BIN)/python benchmarks/compare.py --page benchmarks/recorded.jsonl > docs/generated/benchmark.md

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from convgrad.core.request import FORMAT_BY_RANK, Operator, Request, TensorSpec, pad_pairs, with_output
-from convgrad.rules.facts import TENSORS, Facts
+from convgrad.rules.facts import EIGHT_BIT_FLOATS, TENSORS, Facts
 from convgrad.rules.vocabulary import Condition, Rule
 
 
@@ -41,7 +41,6 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 _SIXTEEN = ("float16", "bfloat16")
-_EIGHT = ("hifloat8", "float8_e4m3fn", "float8_e5m2")
 
 ADVICE: tuple[Advice, ...] = (
     Advice((("math", (3,)), ("promoted", _SIXTEEN)), "math 3 (USE_HF32) has no effect on {promoted}",
@@ -50,8 +49,8 @@ ADVICE: tuple[Advice, ...] = (
            "math 2 (USE_FP16) on bfloat16 computes on float16 operands: values beyond 65504 become inf, and the "
            "documents do not support it",
            "bfloat16 使用 cubeMathType 2（USE_FP16）时按 float16 计算：超过 65504 的值变为 inf，且文档不支持该组合"),
-    Advice((("math", (1, 2, 3)), ("promoted", (*_EIGHT, "float64"))), "math {math} has no effect on {promoted}",
-           "cubeMathType {math} 对 {promoted} 不起作用"),
+    Advice((("math", (1, 2, 3)), ("promoted", (*EIGHT_BIT_FLOATS, "float64"))),
+           "math {math} has no effect on {promoted}", "cubeMathType {math} 对 {promoted} 不起作用"),
     Advice((("bias_sizes.ignored", (True,)),), "bias_sizes is not [channels of grad_output]; the runtime ignores it",
            "biasSizes 不等于 [gradOutput 的 C]，运行时忽略该值"),
 )  # fmt: skip
