@@ -33,8 +33,8 @@ FILES = {
     "model.py": "from torch import nn\nnet = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ConvTranspose2d(4, 2, 2))\n",
     "wrong.json": '{"cases": 5}\n',
 }
-VERBS = ("run", "check", "explain", "plan", "rules", "dtypes", "cases", "golden", "compare", "standards", "bench",
-         "tile", "scan", "sdk")  # fmt: skip
+VERBS = ("run", "check", "explain", "plan", "rules", "dtypes", "cases", "golden", "kit", "compare", "standards",
+         "bench", "tile", "scan", "sdk")  # fmt: skip
 HELPS = (
     "--help", *(f"{verb} --help" for verb in VERBS),
     *(f"cases {verb} --help" for verb in ("convert", "list", "gen", "schema")),
@@ -50,7 +50,8 @@ COMMANDS = (
     "cases list none.txt", "cases gen resnet50 --count 5 --seed 3", "cases gen boundary --json", "cases gen",
     "cases schema", "cases convert lines.txt -o out.json", "cases convert lines.txt --to json",
     "cases convert lines.txt out.csv", "golden good.txt -o gold", "golden good.txt -o gold --format bin --wide --json",
-    "golden lines.txt -o gold", "compare none.npy none.npy", "run lines.txt -j 1 -q", "run lines.txt -j 1 --json",
+    "golden lines.txt -o gold", "kit ttk -o there --json", "kit atk",
+    "compare none.npy none.npy", "run lines.txt -j 1 -q", "run lines.txt -j 1 --json",
     "run good.txt -j 1 --csv out.csv --html out.html", f"run '{GOOD}' -j 1 --standard none", f"tile '{TILE}' --dry",
     f"tile '{TILE}' --json", f"tile '{TILE}' --gradient weight", f"tile '{BAD}'", "bench --threads 0 'conv'",
     f"bench '{GOOD}' --no-torch --rounds 1 --threads 1 --json", "scan model:net --input 1,3,8,8 --json",

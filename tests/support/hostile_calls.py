@@ -331,6 +331,26 @@ def vendor_tbc_arguments(rng: random.Random) -> Arguments:
     return {"self": a["grad_output"], **same, "cubeMathType": 0, **outputs}
 
 
+def end_to_end_arguments(rng: random.Random) -> Arguments:
+    """The framework's names for the same; outputs are none of its parameters."""
+    names = ("grad_output", "input", "weight", "bias_sizes", "stride", "padding", "dilation", "transposed",
+             "output_padding", "groups", "output_mask")  # fmt: skip
+    return dict(zip(names, vendor_arguments(rng).values(), strict=False))
+
+
+def kernel_arguments(names: tuple[str, str, str]) -> Callable[[random.Random], Arguments]:
+    """Tensors of five axes, one of them only told by its size."""
+    sizes = {"x": (1, 2, 1, 3, 3), "filter": (2, 2, 1, 2, 2), "out_backprop": (1, 2, 1, 2, 2)}
+
+    def made(rng: random.Random) -> Arguments:
+        tensors = {n: np.array(sizes["x" if n == "input_size" else "filter"], np.int32) if n.endswith("size")
+                   else _integers(rng, sizes[n]) for n in names}  # fmt: skip
+        return {**tensors, "strides": [1] * 5, "pads": [0] * 6, "dilations": [1] * 5, "groups": 1,
+                "data_format": "NCDHW", "enable_hf32": False}  # fmt: skip
+
+    return made
+
+
 def _executor() -> Any:
     ones = np.ones((1, 1, 2, 2), np.float32)
     outputs = (np.zeros((1, 1, 2, 2), np.float32), np.zeros((1, 1, 1, 1), np.float32), np.zeros(1, np.float32))
@@ -500,6 +520,11 @@ DOORS: tuple[Door, ...] = (
     Door("dask.Tensor", _DASK.Tensor, lambda rng: {"data": _integers(rng, (2, 3))}),
     Door("golden_functions.aclnnConvolutionBackward", golden_functions.aclnnConvolutionBackward, vendor_arguments,
          weight=2),
+    Door("golden_functions.convolution_backward", golden_functions.convolution_backward, end_to_end_arguments),
+    Door("golden_functions.conv3d_backprop_input_v2", golden_functions.conv3d_backprop_input_v2,
+         kernel_arguments(("input_size", "filter", "out_backprop"))),
+    Door("golden_functions.conv3d_backprop_filter_v2", golden_functions.conv3d_backprop_filter_v2,
+         kernel_arguments(("x", "filter_size", "out_backprop"))),
     Door("golden_functions.aclnnConvTbcBackward", golden_functions.aclnnConvTbcBackward, vendor_tbc_arguments),
     Door("compare", compare, compare_arguments, weight=2),
     *(Door(f"ascendc.{n}", getattr(ascendc, n), made, OWN) for n, made in (

@@ -40,6 +40,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("dtypes", "convgrad.cli.contract", "list the number formats, or round values to one"),
     Verb("cases", "convgrad.cli.cases", "convert, list or generate case files"),
     Verb("golden", "convgrad.cli.golden", "write inputs and expected outputs of cases, with a manifest"),
+    Verb("kit", "convgrad.cli.kit", "write the plug-in file through which a test kit takes its golden results"),
     Verb("compare", "convgrad.cli.compare", "judge results against golden data under named standards"),
     Verb("standards", "convgrad.cli.compare", "list the precision standards with their thresholds"),
     Verb("bench", "convgrad.cli.bench", "time problem lines: milliseconds, rate, path, beside PyTorch"),

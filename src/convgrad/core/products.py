@@ -30,7 +30,7 @@ PRODUCTS: tuple[Product, ...] = (
     Product(
         "950", "Ascend 950PR / 950DT (910_95)",
         ("950", "A950", "910_95", "arch35", "3510", "Ascend 950", "ascend950pr", "ascend950dt", "dav-3510",
-         "昇腾910_95 AI处理器"),
+         "A5", "Ascend350", "Atlas 350", "昇腾910_95 AI处理器"),
         ("ascend950", "950", "ascend910_95", "910_95"), "Ascend950PR_9599", 10, empty_path=True,
     ),
     Product(
@@ -72,6 +72,12 @@ PRODUCTS: tuple[Product, ...] = (
     ),
 )
 
+WITHOUT_RULES: tuple[str, ...] = (
+    "Ascend910_55", "MC62CM12A", "mc62", "KirinX90", "Kirin9030", "Ascend031", "Ascend035", "Ascend610",
+    "Ascend610Lite", "BS9SX1A", "SD3403", "OPTG", "TsnsC", "TsnsE", "Hi3796CV300CS", "Hi3796CV300ES",
+)
+"""SoC names of the same platform files whose convolution gradients no document describes."""
+
 KEYS: tuple[str, ...] = tuple(p.key for p in PRODUCTS)
 EMPTY_PATH: tuple[str, ...] = tuple(p.key for p in PRODUCTS if p.empty_path)
 
@@ -81,6 +87,7 @@ def _plain(name: str) -> str:
 
 
 NAMES: dict[str, Product] = {_plain(name): p for p in PRODUCTS for name in (p.key, p.soc_name, *p.spellings)}
+_WITHOUT_RULES = frozenset(_plain(name) for name in WITHOUT_RULES)
 # Longest first, so that `ascend910_93…` is not taken for a shorter family name.
 PREFIXES = sorted(((_plain(x), p) for p in PRODUCTS for x in p.prefixes), key=lambda pair: -len(pair[0]))
 
@@ -97,6 +104,9 @@ def find(name: str | Product) -> Product:
         raise ValueError(f"unknown product of type {type(name).__name__}: use one of {', '.join(KEYS)}") from None
     if plain in NAMES:
         return NAMES[plain]
+    if plain in _WITHOUT_RULES:
+        keys = ", ".join(KEYS)
+        raise ValueError(f"product {name!r}: no convolution gradient rules are known for it; use one of {keys}")
     for prefix, product in PREFIXES:
         if plain.startswith(prefix):
             return product
