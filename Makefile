@@ -51,11 +51,11 @@ training-plot: $(READY)
 bench-torch: $(READY)
 	$(BIN)/python benchmarks/torch_backward.py
 
-# The environment is rebuilt when the packaging or the native sources change.
+# The environment is rebuilt when the packaging or the native sources change; objects are kept in build/ meanwhile.
 $(READY): pyproject.toml CMakeLists.txt $(shell find native -type f 2>/dev/null)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --upgrade pip
-	$(BIN)/pip install -q -e '.[test,dev,dask,report,torch]'
+	$(BIN)/pip install -q -C build-dir='build/{wheel_tag}' -e '.[test,dev,dask,report,torch]'
 	touch $(READY)
 
 # The C library under ASan with UBSan, and under TSan; and fuzzed (FUZZ_SECONDS, 300 by default).

@@ -2,6 +2,7 @@
 #include "isa.h"
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -55,9 +56,18 @@ const Isa* choose_isa() {
     if (forced != nullptr)
         for (const IsaRow& row : rows)
             if (row.usable && std::strcmp(row.isa->name, forced) == 0) return row.isa;
+    const Isa* first = rows[0].isa;
     for (const IsaRow& row : rows)
-        if (row.usable) return row.isa;
-    return rows[0].isa;
+        if (row.usable) {
+            first = row.isa;
+            break;
+        }
+    static std::atomic<bool> warned{false};
+    if (forced != nullptr && *forced != '\0' && !warned.exchange(true))
+        std::fprintf(stderr,
+                     "convgrad: warning: CONVGRAD_ISA=%.40s is no instruction set of this machine; %s is used\n",
+                     forced, first->name);
+    return first;
 }
 
 }  // namespace

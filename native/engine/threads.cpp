@@ -16,6 +16,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -207,7 +208,7 @@ int positive_number(const char* text) {
     if (text == nullptr) return 0;
     char* end = nullptr;
     const long value = std::strtol(text, &end, 10);
-    return end != text && value > 0 && value <= 4096 ? int(value) : 0;
+    return end != text && (*end == '\0' || *end == ',') && value > 0 && value <= 4096 ? int(value) : 0;
 }
 
 }  // namespace
@@ -247,7 +248,12 @@ char* shared_scratch(size_t bytes) {
 }
 
 int default_threads() {
-    if (const int asked = positive_number(std::getenv("CONVGRAD_NUM_THREADS"))) return asked;
+    const char* ours = std::getenv("CONVGRAD_NUM_THREADS");
+    if (const int asked = positive_number(ours)) return asked;
+    static std::atomic<bool> warned{false};
+    if (ours != nullptr && *ours != '\0' && !warned.exchange(true))
+        std::fprintf(stderr, "convgrad: warning: CONVGRAD_NUM_THREADS=%.40s is no number from 1 to 4096; not heeded\n",
+                     ours);
     if (const int asked = positive_number(std::getenv("OMP_NUM_THREADS"))) return asked;
     cpu_set_t cores;
     if (sched_getaffinity(0, sizeof cores, &cores) == 0) {

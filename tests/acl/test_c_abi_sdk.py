@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -34,7 +35,7 @@ def shell(script: str, directory: Path) -> subprocess.CompletedProcess[str]:
 
 def test_install_and_uninstall(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One real library, every other name a link to it; uninstalling leaves what was there before, and nothing else."""
-    home = tmp_path / "home"
+    home = tmp_path / "a home"  # with a space
     home.mkdir()
     (home / "mine.txt").write_text("keep")
     assert main(["sdk", "--prefix", str(home), "--json"]) == 0
@@ -48,7 +49,7 @@ def test_install_and_uninstall(tmp_path: Path, capsys: pytest.CaptureFixture[str
                  "aclnnop/level2/aclnn_convolution_backward.h"):  # fmt: skip
         assert (home / "include" / name).is_file() and f"include/{name}" in files
     assert main(["sdk", "--prefix", str(home)]) == 0  # again, over itself
-    assert f"source {home}/set_env.sh" in capsys.readouterr().out
+    assert f"source {shlex.quote(f'{home}/set_env.sh')}\n" in capsys.readouterr().out, "a line to paste"
     assert main(["sdk", "--prefix", str(home), "--uninstall"]) == 0
     assert [path.name for path in home.iterdir()] == ["mine.txt"]
     assert main(["sdk", "--prefix", str(home), "--uninstall"]) == 2

@@ -6,6 +6,7 @@ from pathlib import Path
 import convgrad
 
 ROOT = Path(convgrad.__file__).parent
+TREE = Path(__file__).resolve().parents[2]
 ORDER = ("text", "core", "rules", "engines", "calls", "doors", "lab", "faces", "generate", "cli")
 """From the bottom: a room imports from itself and from those before it."""
 DOORS = {"functional", "aclnn", "torch", "dask", "ascendc"}
@@ -117,3 +118,9 @@ def test_the_engine_knows_no_product():
     for path in sources:
         included = "".join(line for line in path.read_text("utf-8").splitlines() if line.startswith("#include"))
         assert not any(table in included for table in ("rules.inc", "products.inc", "precision.inc")), path
+
+
+def test_building_writes_nothing_into_the_tree():
+    """`pip install` builds in a temporary directory, so a read-only tree will do; make keeps objects in build/."""
+    assert "build-dir" not in (TREE / "pyproject.toml").read_text("utf-8")
+    assert "-C build-dir=" in (TREE / "Makefile").read_text("utf-8")

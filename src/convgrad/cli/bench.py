@@ -12,6 +12,7 @@ from typing import Any
 from convgrad import engines
 from convgrad.lab.bench.contestants import has_pytorch
 from convgrad.lab.bench.measure import WORDS, Clock, Settings, Task, Timing, measure, on_threads, read_lines, tasks
+from convgrad.lab.cases.reading import text_of
 from convgrad.text.terminal import ExitCode, UsageError, print_json, printable
 
 _DESCRIPTION = """\
@@ -45,7 +46,7 @@ def _count(text: str) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    lines = [*arguments.line, *(line for path in arguments.file for line in read_lines(_text(path)))]
+    lines = [*arguments.line, *(line for path in arguments.file for line in read_lines(text_of(path)))]
     if not lines:
         raise UsageError("bench needs a problem line or --file")
     asked = [task for line in lines for task in tasks(line, arguments.dtypes)]  # all are refused before any is timed
@@ -64,13 +65,6 @@ def _run(arguments: argparse.Namespace) -> int:
         else:
             _print_table(asked, settings)
     return ExitCode.PASS
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not a text file: {error}") from error
 
 
 def _print_table(asked: Sequence[Task], settings: Settings) -> None:

@@ -9,6 +9,7 @@ Errors become one line on standard error and an exit code; a traceback only with
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -48,6 +49,10 @@ VERBS: tuple[Verb, ...] = (
     Verb("scan", "convgrad.cli.scan", "find a PyTorch model's convolutions and what each product says"),
     Verb("sdk", "convgrad.cli.sdk", "install headers and libraries that stand in for the vendor's"),
 )
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of writing; one that names no file is that of a print."""
 
 
 class VerbParser(argparse.ArgumentParser):
@@ -104,12 +109,23 @@ def main(words: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         code = _exit_code(list(sys.argv[1:] if words is None else words))
-        sys.stdout.flush()  # here, not when the interpreter ends: it would complain
+        try:
+            sys.stdout.flush()  # here, not when the interpreter ends: it would complain
+        except BrokenPipeError:
+            raise
+        except OSError as error:  # a full disk
+            code = _failed(error, False)
+            _discard_output()
         return code
     except BrokenPipeError:
         # The reader left (`convgrad … | head`): nothing to say, and nothing more to flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return ExitCode.PASS
+
+
+def _discard_output() -> None:
+    """What could not be written must not be tried again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _exit_code(words: list[str]) -> int:
@@ -123,8 +139,10 @@ def _exit_code(words: list[str]) -> int:
         return int(command(arguments))
     except SystemExit as stop:  # argparse: 0 after --help, 2 after a usage error
         return int(stop.code or 0) if isinstance(stop.code, (int, type(None))) else ExitCode.USAGE
-    except BrokenPipeError:
-        raise
+    except BrokenPipeError as error:
+        if error.filename is None:
+            raise
+        return _failed(error, "--json" in words)  # not standard output: a pipe that was asked for by name
     except KeyboardInterrupt:
         print("convgrad: interrupted", file=sys.stderr)
         return 130
@@ -138,8 +156,8 @@ def _failed(error: Exception, as_json: bool) -> int:
         traceback.print_exc()
     if isinstance(error, ConvGradError):
         code, text = ExitCode.REFUSED, str(error)
-    elif isinstance(error, OSError) and error.filename and error.strerror:
-        code, text = ExitCode.USAGE, f"{error.filename}: {error.strerror}"
+    elif isinstance(error, OSError) and error.strerror and (error.filename or error.errno in _FULL):
+        code, text = ExitCode.USAGE, f"{error.filename or 'standard output'}: {error.strerror}"
     elif isinstance(error, (UsageError, OSError, ImportError)):  # an extra that is not installed is said as it is
         code, text = ExitCode.USAGE, str(error)
     elif isinstance(error, MemoryError):

@@ -6,6 +6,7 @@ import argparse
 import fnmatch
 import hashlib
 import json
+import os
 import sys
 import tempfile
 from collections import Counter
@@ -20,7 +21,7 @@ from convgrad.lab.cases import files
 from convgrad.lab.cases.case import Case, conformance_name, parse_fill, product_key
 from convgrad.lab.run import journal, tables
 from convgrad.lab.run.case_run import ERROR, FAIL, OUTCOMES, PASS, REFUSED, Record, Settings
-from convgrad.lab.run.journal import Journal
+from convgrad.lab.run.journal import Journal, in_order
 from convgrad.lab.run.progress import Progress
 from convgrad.lab.run.workers import jobs_for, run_all
 from convgrad.text.terminal import ExitCode, UsageError, jsonable
@@ -189,8 +190,11 @@ def _records(
 
 
 def _digest(arguments: argparse.Namespace, cases: list[Numbered]) -> str:
-    """Changes with the file of cases and with whatever selects or changes cases."""
-    text = b"" if arguments.cases == "-" or not Path(arguments.cases).is_file() else Path(arguments.cases).read_bytes()
+    """Changes with the cases and with whatever selects or changes them."""
+    if os.path.isfile(arguments.cases):
+        text = Path(arguments.cases).read_bytes()
+    else:  # standard input, a pipe, one problem line: the cases themselves
+        text = " ".join(case.fingerprint() for _, case in cases).encode()
     options = (
         arguments.product, arguments.conformance, arguments.values, sorted(arguments.filter),
         [index for index, _ in cases],
@@ -216,22 +220,6 @@ def exit_code(outcomes: Counter[str]) -> int:
     if outcomes[FAIL]:
         return ExitCode.PRECISION_FAIL
     return ExitCode.REFUSED if outcomes[REFUSED] else ExitCode.PASS
-
-
-def in_order(path: Path) -> Iterator[Record]:
-    """The records by their place in the file of cases; only their places are held in memory."""
-    offsets: list[tuple[int, int]] = []
-    with path.open("rb") as lines:
-        lines.readline()
-        while True:
-            offset = lines.tell()
-            line = lines.readline()
-            if not line.endswith(b"\n"):
-                break
-            offsets.append((int(json.loads(line)["index"]), offset))
-        for _, offset in sorted(offsets):
-            lines.seek(offset)
-            yield json.loads(lines.readline())
 
 
 def _write_files(arguments: argparse.Namespace, path: Path) -> None:

@@ -13,6 +13,7 @@ import argparse
 import ctypes
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -20,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import convgrad
+from convgrad.text.files import write_bytes, write_text
 from convgrad.text.terminal import UsageError, print_json
 
 LIBRARY = "libconvgrad_aclnn.so"
@@ -55,7 +57,7 @@ def install(prefix: Path, *, compile_anew: bool = False) -> list[str]:
     _remove(prefix, sorted(set(_installed(prefix)) - set(names)))  # of an older version
     manifest = prefix / MANIFEST
     manifest.parent.mkdir(parents=True, exist_ok=True)
-    manifest.write_text(json.dumps(names, indent=1) + "\n", encoding="utf-8")
+    write_text(manifest, json.dumps(names, indent=1) + "\n")
     return names
 
 
@@ -104,7 +106,7 @@ def _command(arguments: argparse.Namespace) -> int:
     elif arguments.uninstall:
         print(f"removed {len(names)} files from {prefix}")
     else:
-        print(f"installed {len(names)} files in {prefix}\nnow: source {prefix}/set_env.sh")
+        print(f"installed {len(names)} files in {prefix}\nnow: source {shlex.quote(str(prefix / 'set_env.sh'))}")
     return 0
 
 
@@ -173,12 +175,9 @@ def _refuse_foreign_files(prefix: Path, targets: Sequence[Path]) -> None:
 
 
 def _replace(target: Path, source: Path) -> None:
-    """Copy beside the target, then rename: a running program keeps the file it has mapped."""
+    """A copy that is renamed to the target: a running program keeps the file it has mapped."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_name(target.name + ".new")
-    shutil.copyfile(source, beside)
-    beside.chmod(0o755 if target.suffix == ".so" else 0o644)
-    beside.replace(target)
+    write_bytes(target, source.read_bytes(), 0o755 if target.suffix == ".so" else 0o644)
 
 
 def _link(target: Path, points_to: str) -> None:

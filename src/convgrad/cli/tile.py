@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from convgrad.ascendc.from_line import Gradient
 from convgrad.ascendc.line_runs import TileRun, plan_line
 from convgrad.ascendc.shared.tiling_report import FieldReport
 from convgrad.ascendc.shared.traffic import TrafficReport
+from convgrad.text.files import write_text
 from convgrad.text.terminal import ExitCode, UsageError, coloured, print_json, table
 
 DESCRIPTION = """Run the tile kernel of a problem line on every core and say what it does.
@@ -63,7 +63,7 @@ def answer(planned: TileRun, arguments: argparse.Namespace) -> int:
     """Write the files asked for, run and check unless --dry, and print."""
     traffic = planned.traffic()
     if arguments.svg:
-        Path(arguments.svg).write_text(planned.picture(arguments.plane), encoding="utf-8")
+        write_text(arguments.svg, planned.picture(arguments.plane))
         print(f"wrote {arguments.svg}", file=sys.stderr)
     checked: dict[str, Any] | None = None
     if not arguments.dry:

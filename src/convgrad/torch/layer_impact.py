@@ -24,6 +24,7 @@ from convgrad.core.arrays import AnyArray
 from convgrad.core.plan import Plan
 from convgrad.core.status import ConvGradError
 from convgrad.text import terminal
+from convgrad.text.files import write_text
 from convgrad.torch import calls
 from convgrad.torch.calls import Attributes, Decision, Settings, Three
 from convgrad.torch.emulation import Emulation
@@ -136,7 +137,7 @@ class Impact:
     def write_json(self, path: str | Path) -> None:
         """Everything, for machines; infinities and NaN as words."""
         text = json.dumps(terminal.jsonable(self.as_dict()), ensure_ascii=False, indent=2, allow_nan=False)
-        Path(path).write_text(text + "\n", "utf-8")
+        write_text(path, text + "\n")
 
     def write_page(self, path: str | Path) -> None:
         """One HTML page in the report's style, readable without a network."""

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from convgrad import __version__
-from convgrad.text.files import replace_text
+from convgrad.text.files import write_text
 from convgrad.text.page_style import page_style
 from convgrad.torch.layer_impact import METRICS, Impact, shown
 from convgrad.torch.scanning import Answer, Scan
@@ -172,4 +172,4 @@ def _severity(metric: str, value: float) -> float:
 
 def write_page(path: str | Path, found: Scan | Impact) -> None:
     """Writes the page of a scan or an impact whole, in one step."""
-    replace_text(path, scan_page(found) if isinstance(found, Scan) else impact_page(found))
+    write_text(path, scan_page(found) if isinstance(found, Scan) else impact_page(found))

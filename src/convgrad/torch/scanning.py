@@ -18,6 +18,7 @@ from convgrad.rules.check import Verdict, check
 from convgrad.rules.explain import Way, explain
 from convgrad.rules.precision_grid import compute
 from convgrad.text import terminal
+from convgrad.text.files import write_text
 from convgrad.torch import calls
 from convgrad.torch.calls import Settings
 from convgrad.torch.convolutions import Seen
@@ -144,7 +145,7 @@ class Scan(Sequence[Convolution]):
 
     def write_json(self, path: str | Path) -> None:
         """Everything, for machines."""
-        Path(path).write_text(json.dumps(self.as_dict(), ensure_ascii=False, indent=2) + "\n", "utf-8")
+        write_text(path, json.dumps(self.as_dict(), ensure_ascii=False, indent=2) + "\n")
 
     def write_page(self, path: str | Path) -> None:
         """One HTML page in the report's style, readable without a network."""

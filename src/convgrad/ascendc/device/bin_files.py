@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convgrad.core import rounding
+from convgrad.text.files import write_bytes
 
 from .conv_type import DTYPE_NAMES, find_dtype
 from .errors import TilingError
@@ -18,7 +19,7 @@ from .errors import TilingError
 
 def write_bin(path: str | PathLike[str], tensor: NDArray[Any]) -> None:
     """Write the elements of a tensor as they lie in memory; every layout is flattened in its own order."""
-    Path(path).write_bytes(_little_endian(np.ascontiguousarray(tensor)).tobytes())
+    write_bytes(Path(path), _little_endian(np.ascontiguousarray(tensor)).tobytes())
 
 
 def read_bin(path: str | PathLike[str], dtype: object, shape: tuple[int, ...] | None = None) -> NDArray[Any]:

@@ -13,6 +13,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from convgrad.text.files import write_text
+
 from ..device.bin_files import write_bin
 from ..device.errors import TilingError
 from ..device.global_tensor import GlobalTensor
@@ -155,7 +157,7 @@ class GoldenTiles(ABC, Generic[BlockType]):
                 "skipped": golden.skipped, "file": None if golden.skipped else name,
                 "slices": [[one.channel_block, one.start, one.stop, *(one.tap or ())] for one in golden.slices],
             })  # fmt: skip
-        (folder / "index.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
+        write_text(folder / "index.json", json.dumps(index, indent=1) + "\n")
         return len(index)
 
     def _walk(self, block: BlockType) -> Iterator[GoldenTile]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from convgrad.lab.cases import atk, own, ttk
 from convgrad.lab.cases.case import Case, CaseFileError, make
-from convgrad.lab.cases.reading import shown, text_of
-from convgrad.text.files import replace_text
+from convgrad.lab.cases.reading import shown, text_from, text_of
+from convgrad.text.files import write_text
 from convgrad.text.terminal import UsageError
 
 FORMS = ("json", "lines", "atk", "ttk")
@@ -27,7 +27,7 @@ def read(source: str | Path) -> list[Case]:
     """Cases of a file, of standard input (`-`), or of one problem line given in place of a file."""
     path = str(source)
     if path == "-":
-        return _read_text("standard input", sys.stdin.read(), "")
+        return _read_text("standard input", text_from("standard input", sys.stdin.buffer), "")
     if path.split(" ")[0] in ("conv", "tconv", "tbc"):
         try:
             return [make(path, path)]
@@ -73,4 +73,4 @@ def as_text(path: str | Path, cases: Sequence[Case], form: str) -> str:
 
 def write(path: str | Path, cases: Sequence[Case], form: str | None = None) -> None:
     """Writes all of it or nothing: an existing file is replaced only by a complete one."""
-    replace_text(path, as_text(path, cases, form_of(path, form)))
+    write_text(path, as_text(path, cases, form_of(path, form)))

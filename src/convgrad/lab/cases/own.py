@@ -74,13 +74,21 @@ def write_lines(cases: Sequence[Case]) -> str:
 
 
 def parse_json(path: str, content: str) -> Any:
-    """JSON as data, or an error that names line and column. NaN and Infinity are not JSON."""
+    """JSON as data, or an error that names line and column. NaN, Infinity and a key said twice are not JSON."""
 
     def refuse(word: str) -> Any:
         raise ValueError(f"{word} is not JSON")
 
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"the key {shown(twice)} is there twice in one object")
+        return made
+
     try:
-        return json.loads(content, parse_constant=refuse)
+        return json.loads(content, parse_constant=refuse, object_pairs_hook=once)
     except json.JSONDecodeError as error:
         raise CaseFileError(path, f"line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:

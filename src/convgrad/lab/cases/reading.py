@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from convgrad.lab.cases.case import Case, CaseFileError
 from convgrad.text.terminal import printable
 
 T = TypeVar("T")
 MOST_REASONS = 10
-MOST_BYTES = 2**30
+MOST_BYTES = 2**28
+"""Of a file of cases, also where its size is not known before: standard input, a pipe, a device."""
 
 
 class Unreadable(ValueError):
@@ -37,13 +38,20 @@ def text_of(path: str | Path) -> str:
     file = Path(path)
     if file.is_dir():
         raise CaseFileError(str(path), "is a directory, not a file of cases")
-    size = file.stat().st_size
-    if size > MOST_BYTES:
-        raise CaseFileError(str(path), f"has {size:,} bytes; at most {MOST_BYTES:,} are read")
+    with file.open("rb") as content:
+        return text_from(str(path), content)
+
+
+def text_from(name: str, content: BinaryIO) -> str:
+    """The text of an open file, which may be endless; lines end as Python's do."""
+    read = content.read(MOST_BYTES + 1)
+    if len(read) > MOST_BYTES:
+        raise CaseFileError(name, f"has more than {MOST_BYTES:,} bytes, which is all that is read")
     try:
-        return file.read_text(encoding="utf-8-sig")
+        text = read.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise CaseFileError(str(path), f"is not UTF-8 text (byte {error.start})") from None
+        raise CaseFileError(name, f"is not UTF-8 text (byte {error.start})") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def whole(value: Any, place: str) -> int:

@@ -5,8 +5,11 @@ A file holds stored elements; `.npy` keeps the shape, and formats NumPy has no n
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +17,8 @@ import numpy as np
 from convgrad.core import dtypes, rounding
 from convgrad.core.arrays import AnyArray
 from convgrad.core.dtypes import Dtype
-from convgrad.text.files import replace_bytes
+from convgrad.lab.cases.reading import shown
+from convgrad.text.files import write_bytes
 from convgrad.text.terminal import UsageError
 
 EXTENSIONS = ("npy", "bin")
@@ -48,7 +52,7 @@ def as_bytes(array: AnyArray, extension: str) -> bytes:
 def write(path: Path, array: AnyArray, extension: str) -> bytes:
     """Writes a tensor whole or not at all; the bytes written."""
     content = as_bytes(array, extension)
-    replace_bytes(path, content)
+    write_bytes(path, content)
     return content
 
 
@@ -71,12 +75,10 @@ def read(path: str | Path, dtype: str | None = None, shape: Sequence[int] | None
     """The stored elements of a file and their dtype: as asked, else as its name or its contents tell."""
     file = Path(path)
     known = dtypes.find(dtype) if dtype else named_dtype(file)
+    if not stat.S_ISREG(file.stat().st_mode):
+        raise UsageError(f"{file}: is no regular file")
     if file.suffix == ".npy":
-        try:
-            array = np.load(file, allow_pickle=False)
-        except (ValueError, EOFError, SyntaxError) as error:
-            raise UsageError(f"{file}: is no .npy file that can be read: {error}") from None
-        return _typed(file, array, known)
+        return _typed(file, _read_npy(file), known)
     if known is None:
         raise UsageError(f"{file}: say its dtype (--dtype), or name it like input_0_bfloat16.bin")
     storage = rounding.storage(known)
@@ -89,6 +91,26 @@ def read(path: str | Path, dtype: str | None = None, shape: Sequence[int] | None
     if int(np.prod(shape, dtype=object)) != flat.size:
         raise UsageError(f"{file}: holds {flat.size} elements, the shape {tuple(shape)} has another count")
     return flat.reshape(shape), known
+
+
+def _read_npy(file: Path) -> AnyArray:
+    """The array of a .npy file; its header is believed only when as many bytes follow as it promises."""
+    with file.open("rb") as content:
+        try:
+            version = np.lib.format.read_magic(content)
+            reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+            if version not in reader:
+                raise ValueError(f"version {version[0]}.{version[1]} is for structured data")
+            shape, fortran, dtype = reader[version](content)
+        except Exception as error:  # NumPy lets Python parse the header: MemoryError is one of its many answers
+            raise UsageError(f"{file}: is no .npy file that can be read: {error}") from None
+        if dtype.hasobject or dtype.fields or dtype.itemsize == 0 or len(shape) > 32:
+            raise UsageError(f"{file}: holds {len(shape)} axes of {dtype}, not a tensor of numbers")
+        held = os.fstat(content.fileno()).st_size - content.tell()
+        if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != held:
+            raise UsageError(f"{file}: {held} bytes follow the header, its shape {shown(shape)} of {dtype} has others")
+        flat = np.fromfile(content, dtype, prod(shape)).astype(dtype.newbyteorder("="), copy=False)
+    return flat.reshape(shape, order="F" if fortran else "C")
 
 
 def _typed(file: Path, array: AnyArray, known: Dtype | None) -> tuple[AnyArray, Dtype]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,11 @@ from convgrad.core import rounding
 from convgrad.core.operands import Operands
 from convgrad.core.plan import Plan
 from convgrad.lab.cases.case import Case
+from convgrad.lab.cases.own import parse_json
+from convgrad.lab.cases.reading import text_of
 from convgrad.lab.golden import tensor_files
 from convgrad.lab.judging import runs
+from convgrad.text.files import output_file
 from convgrad.text.terminal import UsageError
 
 MANIFEST, SUMS = "manifest.json", "SHA256SUMS"
@@ -90,22 +92,20 @@ def write_all(
     directory.mkdir(parents=True, exist_ok=True)
     if (directory / MANIFEST).exists():
         raise UsageError(f"{directory / MANIFEST} exists: choose an empty directory")
-    partial, sums = directory / f".{MANIFEST}.part", directory / f".{SUMS}.part"
-    with partial.open("w", encoding="utf-8") as manifest, sums.open("w", encoding="utf-8") as checks:
-        manifest.write(f'{{"convgrad_golden": {VERSION}, "seed": {run_seed}, "cases": [')
+    # Sums are renamed first: a manifest means that everything is there.
+    with output_file(directory / MANIFEST) as manifest, output_file(directory / SUMS) as checks:
+        manifest.write(f'{{"convgrad_golden": {VERSION}, "seed": {run_seed}, "cases": ['.encode())
         first = True
         for index, case in enumerate(cases):
             if not case.enabled:
                 continue
             entry = write_case(directory, index, case, run_seed, extension, wide)
-            manifest.write(("\n" if first else ",\n") + json.dumps(entry, ensure_ascii=False))
+            manifest.write((("\n" if first else ",\n") + json.dumps(entry, ensure_ascii=False)).encode())
             for f in entry["files"]:
-                checks.write(f"{f['sha256']}  {entry['directory']}/{f['file']}\n")
+                checks.write(f"{f['sha256']}  {entry['directory']}/{f['file']}\n".encode())
             first = False
             yield entry
-        manifest.write("\n]}\n")
-    os.replace(sums, directory / SUMS)
-    os.replace(partial, directory / MANIFEST)  # last: a manifest means that everything is there
+        manifest.write(b"\n]}\n")
 
 
 def read_manifest(directory: Path) -> dict[str, Any] | None:
@@ -113,10 +113,7 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
     path = directory / MANIFEST
     if not path.is_file():
         return None
-    try:
-        manifest = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError):
-        raise UsageError(f"{path}: is no JSON") from None
+    manifest = parse_json(str(path), text_of(path))
     if not isinstance(manifest, dict) or manifest.get("convgrad_golden") != VERSION:
         raise UsageError(f"{path}: is no manifest of golden data")
     return manifest

@@ -24,7 +24,7 @@ from convgrad.lab.judging.anatomy import Anatomy
 from convgrad.lab.judging.findings import METRIC_NAMES
 from convgrad.lab.report import drawing
 from convgrad.lab.run.case_run import OUTCOMES, PASS, Record
-from convgrad.text.files import replace_text
+from convgrad.text.files import write_text
 from convgrad.text.page_style import page_style
 from convgrad.text.terminal import jsonable
 
@@ -37,7 +37,7 @@ _HERE = Path(__file__).parent
 
 def write_page(path: str | Path, title: str, head: Record, records: Iterable[Record]) -> None:
     """Writes the page whole, in one step."""
-    replace_text(path, page(title, head, records))
+    write_text(path, page(title, head, records))
 
 
 @dataclass(slots=True)

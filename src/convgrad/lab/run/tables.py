@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 from convgrad.lab.judging.findings import METRIC_NAMES
 from convgrad.lab.run.case_run import Record
 from convgrad.text import terminal
+from convgrad.text.files import output_file, write_bytes
 from convgrad.text.spreadsheet import quoted
 from convgrad.text.terminal import UsageError, printable
 
@@ -49,11 +51,13 @@ def _milliseconds(seconds: Any) -> float | None:
 
 def write_csv(path: Path, records: Iterable[Record]) -> None:
     """A CSV file; text that begins like a formula is quoted."""
-    with path.open("w", encoding="utf-8", errors="replace", newline="") as out:
+    with output_file(path) as file:
+        out = io.TextIOWrapper(file, "utf-8", errors="replace", newline="")
         writer = csv.writer(out)
         writer.writerow(COLUMNS)
         for record in records:
             writer.writerows([quoted(c) if isinstance(c, str) else c for c in row] for row in rows(record))
+        out.detach()  # written out, not closed
 
 
 def write_xlsx(path: Path, records: Iterable[Record]) -> None:
@@ -90,7 +94,9 @@ def write_xlsx(path: Path, records: Iterable[Record]) -> None:
             cells = [cell(value) for value in row]
             cells[place].fill = fills[record["outcome"]]
             sheet.append(cells)
-    book.save(path)
+    packed = io.BytesIO()  # a zip archive that cannot be finished complains for long
+    book.save(packed)
+    write_bytes(path, packed.getvalue())
 
 
 def _cell_text(text: str) -> str:
