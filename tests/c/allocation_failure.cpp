@@ -7,34 +7,16 @@
 //       the calls that fail are the first of a new thread
 // MODE  `single`: one allocation fails; `persistent`: it and every later one
 //
-// The program's malloc and operator new stand before the C library's, so that every allocation of the library, of the C++ library and
-// of the C library itself passes here. For n = 1, 2, ... a child made by fork() makes the calls while the n-th fails,
+// For n = 1, 2, ... a child made by fork() makes the calls while the n-th fails,
 // until there is no n-th. A child that dies, hangs, answers wrongly or leaks is told with its n. The last line counts.
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <new>
 #include <string>
 #include <thread>
 
 #include "every_call.h"
-
-// The first allocations come before the sanitizer is ready: what they run through is not instrumented.
-#define UNWATCHED __attribute__((no_sanitize("address", "undefined")))
-#if defined(__SANITIZE_ADDRESS__)
-#define ALLOCATOR(name) __interceptor_##name
-#else
-#define ALLOCATOR(name) __libc_##name
-#endif
-
-extern "C" {
-void *ALLOCATOR(malloc)(size_t);
-void *ALLOCATOR(calloc)(size_t, size_t);
-void *ALLOCATOR(realloc)(void *, size_t);
-void *ALLOCATOR(memalign)(size_t, size_t);
-void ALLOCATOR(free)(void *);
-}
+#include "own_allocator.h"
 
 namespace {
 
@@ -44,20 +26,6 @@ long armed, persistent, until_failure, failed, live;
 UNWATCHED long now(const long *number) { return __atomic_load_n(number, __ATOMIC_SEQ_CST); }
 UNWATCHED long add(long *number, long step) { return __atomic_add_fetch(number, step, __ATOMIC_SEQ_CST); }
 UNWATCHED void set(long *number, long value) { __atomic_store_n(number, value, __ATOMIC_SEQ_CST); }
-
-UNWATCHED bool refuses() {
-    if (!now(&armed)) return false;
-    const long left = add(&until_failure, -1);
-    if (left > 0 || (left < 0 && !now(&persistent))) return false;
-    add(&failed, 1);
-    errno = ENOMEM;
-    return true;
-}
-
-UNWATCHED void *counted(void *made) {
-    if (made) add(&live, 1);
-    return made;
-}
 
 bool an_allocation_failed() { return now(&failed) > 0; }
 
@@ -123,42 +91,20 @@ int child(const char *part, const std::string &state, long n) {
 
 }  // namespace
 
-extern "C" {
-
-UNWATCHED void *malloc(size_t size) { return refuses() ? nullptr : counted(ALLOCATOR(malloc)(size)); }
-UNWATCHED void *calloc(size_t count, size_t size) { return refuses() ? nullptr : counted(ALLOCATOR(calloc)(count, size)); }
-UNWATCHED void *realloc(void *old, size_t size) {
-    if (refuses()) return nullptr;
-    void *made = ALLOCATOR(realloc)(old, size);
-    return old ? made : counted(made);
+UNWATCHED bool begin_allocation() {
+    if (!now(&armed)) return true;
+    const long left = add(&until_failure, -1);
+    if (left > 0 || (left < 0 && !now(&persistent))) return true;
+    add(&failed, 1);
+    return false;
 }
-UNWATCHED void *memalign(size_t alignment, size_t size) { return refuses() ? nullptr : counted(ALLOCATOR(memalign)(alignment, size)); }
-UNWATCHED void *aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, size); }
-UNWATCHED int posix_memalign(void **made, size_t alignment, size_t size) {
-    void *memory = memalign(alignment, size);
-    if (!memory) return ENOMEM;
-    *made = memory;
-    return 0;
+UNWATCHED void end_allocation(const void *made, bool is_new) {
+    if (made && is_new) add(&live, 1);
 }
-UNWATCHED void free(void *memory) {
+UNWATCHED void begin_free(const void *memory) {
     if (memory) add(&live, -1);
-    ALLOCATOR(free)(memory);
 }
-
-}  // extern "C"
-
-// A sanitizer's own would not come by malloc.
-void *operator new(size_t size) {
-    if (void *made = malloc(size ? size : 1)) return made;
-    throw std::bad_alloc();
-}
-void *operator new[](size_t size) { return operator new(size); }
-void *operator new(size_t size, const std::nothrow_t &) noexcept { return malloc(size ? size : 1); }
-void *operator new[](size_t size, const std::nothrow_t &) noexcept { return malloc(size ? size : 1); }
-void operator delete(void *memory) noexcept { free(memory); }
-void operator delete[](void *memory) noexcept { free(memory); }
-void operator delete(void *memory, size_t) noexcept { free(memory); }
-void operator delete[](void *memory, size_t) noexcept { free(memory); }
+UNWATCHED void end_free() {}
 
 int main(int count, char **arguments) {
     if (count != 4) return 2;

@@ -16,6 +16,34 @@
 
 #include "every_call.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+// AddressSanitizer's allocator has locks of its own that fork() does not know: a child of a thread that forks while
+// another allocates waits for ever, in the sanitizer. One lock around every allocation, taken by fork() after those
+// of the library: handlers that were registered first, here before any library was initialised, come last.
+#include <pthread.h>
+#include <sched.h>
+
+#include "own_allocator.h"
+
+// Made of an atomic exchange: the sanitizer's own pthread_mutex_lock is not there before the sanitizer is.
+static int allocating;
+
+UNWATCHED static void lock_allocations() {
+    while (__atomic_exchange_n(&allocating, 1, __ATOMIC_ACQUIRE)) sched_yield();
+}
+UNWATCHED static void unlock_allocations() { __atomic_store_n(&allocating, 0, __ATOMIC_RELEASE); }
+
+UNWATCHED bool begin_allocation() { return lock_allocations(), true; }
+UNWATCHED void end_allocation(const void *, bool) { unlock_allocations(); }
+UNWATCHED void begin_free(const void *) { lock_allocations(); }
+UNWATCHED void end_free() { unlock_allocations(); }
+
+UNWATCHED static void know_forks(int, char **, char **) {
+    pthread_atfork(lock_allocations, unlock_allocations, unlock_allocations);
+}
+__attribute__((section(".preinit_array"), used)) static void (*const first)(int, char **, char **) = know_forks;
+#endif
+
 namespace {
 
 enum { kWrong = 11 };

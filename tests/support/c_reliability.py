@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from c_programs import SOURCES, build, run
+from outcome import Outcome
 
 PARTS = tuple(re.findall(r"^ *(?:static const Part parts\[\] = )?\{+\"(\w+)\", \w+\}",
                          (SOURCES / "every_call.h").read_text("utf-8"), re.MULTILINE))  # fmt: skip
@@ -23,19 +24,6 @@ THREADS = ("main", "second")
 ENDS = ("return", "exit", "pthread_exit")
 STATES = ("cold", "warm", "thread")
 MODES = ("single", "persistent")
-
-
-@dataclass
-class Outcome:
-    """Cases that were run, and the first words of each that went wrong."""
-
-    cases: int = 0
-    wrong: list[str] = field(default_factory=list)
-
-    def add(self, cases: int, name: str, words: str, good: bool) -> None:
-        self.cases += cases
-        if not good:
-            self.wrong.append(f"{name}: {words[-3000:]}")
 
 
 @dataclass(frozen=True)

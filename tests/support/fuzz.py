@@ -20,8 +20,8 @@ SANITIZERS = "-fsanitize=fuzzer,address,undefined"
 def build_target(directory: Path) -> None:
     """Each source by itself, so that all cores help."""
     flags = ["clang++", "-std=c++17", "-g", "-O1", SANITIZERS, "-fno-sanitize-recover=all", "-fPIC"]
-    includes = [f"-I{NATIVE / 'include'}", f"-I{NATIVE / 'sdk/include'}"]
-    sources = [*sorted((NATIVE / "aclnn").glob("*.cpp")), SOURCES / "call_sequences.cpp"]
+    includes = [f"-I{NATIVE / folder}" for folder in ("include", "sdk/include", "acl")]
+    sources = [*sorted((NATIVE / "acl").rglob("*.cpp")), SOURCES / "call_sequences.cpp"]
     objects = [directory / f"{source.stem}.o" for source in sources]
     pending = list(zip(sources, objects, strict=True))
     while pending:

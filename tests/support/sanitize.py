@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 
 from c_programs import ROOT, SOURCES, build, run, sanitized_prefix
-from c_reliability import ENDS, Build, Outcome, allocation_failures, exit_orders, forks
+from c_reliability import ENDS, Build, allocation_failures, exit_orders, forks
+from outcome import Outcome
 
 SEQUENCES = os.environ.get("SEQUENCES", "20000")
 # Running out of memory is an answer the library has to give, so the allocators must not stop the program.
