@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: training-plot bench-torch demo test lint check generate clean scaleout campaign-cases sanitize fuzz digests digests-write
+.PHONY: training-plot bench-torch demo test lint check generate clean scaleout campaign-cases campaign campaign-short sanitize fuzz digests digests-write
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -64,6 +64,18 @@ sanitize: $(READY)
 
 fuzz: $(READY)
 	$(BIN)/python tests/support/fuzz.py
+
+# Hostile input of every kind, for as long as MINUTES say, on JOBS cores; goes on where it was stopped (STATE). What was
+# done, and what was found, is printed; docs/reliability.md has the counts of the last full one (PAGE puts them there).
+MINUTES ?= 120
+STATE ?= build/campaign/state.json
+campaign: $(READY)
+	$(BIN)/python tests/campaign --minutes $(MINUTES) --jobs $(JOBS) --state $(STATE) $(if $(PAGE),--page $(PAGE))
+
+# Each campaign once, small, below five minutes: the same that the tests run.
+campaign-short: $(READY)
+	$(BIN)/pytest -n $(JOBS) tests/campaign tests/calls/test_hostile_calls.py tests/acl/test_c_abi_reliability.py \
+	    tests/engine/test_native_exactness.py -k "short or thousands or every or children or random"
 
 include native/engine.mk
 

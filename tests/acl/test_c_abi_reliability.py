@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from c_reliability import PARTS, Build, allocation_failures, exit_orders, forks
+from c_reliability import PARTS, Build, allocation_failures, exit_cases, exit_orders, forks
 
 
 def test_every_part_is_known() -> None:
@@ -20,7 +20,7 @@ def test_every_part_is_known() -> None:
 @pytest.mark.parametrize("part", ["errors", "objects", "large_convolution"])
 def test_calls_may_be_made_until_the_very_end(part: str) -> None:
     """Destructors of static and thread_local objects, of keys, and exit handlers may fail calls and run operators."""
-    outcome = exit_orders(Build(), [part])
+    outcome = exit_orders(Build(), exit_cases([part]))
     assert outcome.cases == 81 and not outcome.wrong, "\n".join(outcome.wrong)
 
 

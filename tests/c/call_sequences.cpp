@@ -2,14 +2,19 @@
 //
 // The bytes of one input are a program: each call takes its choices from them. Handles come from pools that keep what
 // was destroyed, so stale ones turn up all the time. Built with -fsanitize=fuzzer it is a fuzz target; built with
-// -DSTANDALONE it runs `program SEED COUNT` random inputs of its own.
+// -DSTANDALONE it is `program SEED COUNT [THREADS]`: so many random inputs of its own on every thread. Threads share
+// handles of everything that has no memory behind it: what one uses another destroys. More than one wants strict mode,
+// where the address of a freed block is not given out again soon: a stale one never is a block of another thread.
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "acl/acl.h"
@@ -19,6 +24,8 @@ namespace {
 
 const char *const setting = std::getenv("CONVGRAD_STRICT");
 const bool strict = setting && std::strcmp(setting, "0") != 0;
+std::atomic<bool> several_threads{false};
+std::atomic<long> calls{0};
 
 class Choices {
 public:
@@ -33,23 +40,50 @@ private:
     size_t size_, at_ = 0;
 };
 
-// Handles given out so far; picking may give null, nonsense, a live one or one that was destroyed.
+// The last handles of one kind that any thread made.
+class Shared {
+public:
+    void add(void *handle) {
+        std::lock_guard<std::mutex> hold(lock_);
+        last_[made_++ % 16] = handle;
+    }
+    void *at(unsigned place) {
+        std::lock_guard<std::mutex> hold(lock_);
+        return last_[place % 16];
+    }
+
+private:
+    std::mutex lock_;
+    size_t made_ = 0;
+    void *last_[16] = {};
+};
+
+// Handles given out so far; picking may give null, nonsense, a live one, one that was destroyed, or another thread's.
 struct Pool {
+    explicit Pool(Shared *shared = nullptr) : shared(shared) {}
     std::vector<void *> handles;
+    Shared *shared;
     template <class Type = void>
     Type *pick(Choices &c) {
         static const uintptr_t nonsense[] = {1, 64, 0x00C6040000000010ull, UINTPTR_MAX};
         if (c.rarely()) return nullptr;
+        if (shared && several_threads && c.below(3) == 0) return static_cast<Type *>(shared->at(c.byte()));
         if (c.rarely() || handles.empty()) return reinterpret_cast<Type *>(nonsense[c.below(4)]);
         return static_cast<Type *>(handles[handles.size() - 1 - c.below(unsigned(std::min<size_t>(handles.size(), 8)))]);
     }
     void add(void *handle) {
-        if (handle) handles.push_back(handle);
+        if (!handle) return;
+        handles.push_back(handle);
+        if (shared && several_threads) shared->add(handle);
     }
 };
 
+Shared shared_contexts, shared_streams, shared_events, shared_ints, shared_bools, shared_floats, shared_scalars;
+
 struct State {
-    Pool contexts, streams, events, tensors, ints, bools, floats, scalars, lists, scalar_lists, executors, blocks, pinned;
+    Pool contexts{&shared_contexts}, streams{&shared_streams}, events{&shared_events}, ints{&shared_ints},
+        bools{&shared_bools}, floats{&shared_floats}, scalars{&shared_scalars};
+    Pool tensors, lists, scalar_lists, executors, blocks, pinned;
     std::vector<void *> live_blocks;
     char host[4096] = {};
 };
@@ -292,6 +326,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         aclrtSetDevice(0);
     }
     while (choices.left()) {
+        calls.fetch_add(1, std::memory_order_relaxed);  // at least one each
         switch (choices.below(16)) {
             case 0: case 1: case 2: memory(state, choices); break;
             case 3: case 4: runtime(state, choices); break;
@@ -309,13 +344,21 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 #ifdef STANDALONE
 int main(int count, char **arguments) {
     const unsigned seed = count > 1 ? unsigned(std::strtoul(arguments[1], nullptr, 10)) : 0;
-    const int inputs = count > 2 ? std::atoi(arguments[2]) : 100;
-    for (int i = 0; i < inputs; ++i) {
-        std::mt19937 random(seed * 1000003u + unsigned(i));
-        std::vector<uint8_t> bytes(64 + random() % 2048);
-        for (uint8_t &byte : bytes) byte = uint8_t(random() >> 11);
-        LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
-    }
-    std::printf("%d sequences\n", inputs);
+    const int inputs = count > 2 ? std::atoi(arguments[2]) : 100, threads = count > 3 ? std::atoi(arguments[3]) : 1;
+    if (threads > 1 && !strict) return 2;
+    several_threads = threads > 1;
+    const auto work = [=](int thread) {
+        for (int i = 0; i < inputs; ++i) {
+            std::mt19937 random(seed * 1000003u + unsigned(i) + unsigned(thread) * 500000003u);
+            std::vector<uint8_t> bytes(64 + random() % 2048);
+            for (uint8_t &byte : bytes) byte = uint8_t(random() >> 11);
+            LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+        }
+    };
+    std::vector<std::thread> others;
+    for (int i = 1; i < threads; ++i) others.emplace_back(work, i);
+    work(0);
+    for (std::thread &other : others) other.join();
+    std::printf("%d sequences, %ld calls\n", inputs * threads, calls.load());
 }
 #endif

@@ -18,6 +18,7 @@ from outcome import Outcome
 
 PARTS = tuple(re.findall(r"^ *(?:static const Part parts\[\] = )?\{+\"(\w+)\", \w+\}",
                          (SOURCES / "every_call.h").read_text("utf-8"), re.MULTILINE))  # fmt: skip
+ALLOCATING_PARTS = (*PARTS, "configuration")
 PLACES = ("static", "local_static", "thread_local", "atexit", "key")
 ORDERS = ("before", "after", "only")
 THREADS = ("main", "second")
@@ -48,12 +49,19 @@ def makes_no_call(place: str, thread: str, end: str) -> bool:
     return thread == "main" and (place, end == "pthread_exit") in (("key", False), ("thread_local", True))
 
 
-def exit_orders(how: Build, parts: Iterable[str] = PARTS, ends: Iterable[str] = ENDS) -> Outcome:
+ExitCase = tuple[str, str, str, str, str]
+
+
+def exit_cases(parts: Iterable[str] = PARTS, ends: Iterable[str] = ENDS) -> list[ExitCase]:
     """Every part at every place, in every order, on either thread, at every kind of end."""
+    every = itertools.product(parts, PLACES, ORDERS, THREADS, ends)
+    return [case for case in every if not makes_no_call(case[1], case[3], case[4])]
+
+
+def exit_orders(how: Build, cases: Iterable[ExitCase]) -> Outcome:
+    """Calls while a program ends."""
     outcome = Outcome()
-    for part, place, order, thread, end in itertools.product(parts, PLACES, ORDERS, THREADS, ends):
-        if makes_no_call(place, thread, end):
-            continue
+    for part, place, order, thread, end in cases:
         # Workers of the pool sleep until the process ends: with them the last thread of a program never leaves.
         threads = {"CONVGRAD_NUM_THREADS": "1"} if end == "pthread_exit" else {}
         # Freed memory is overwritten: who still looks at it is found without a sanitizer too.
@@ -64,15 +72,16 @@ def exit_orders(how: Build, parts: Iterable[str] = PARTS, ends: Iterable[str] = 
 
 
 def allocation_failures(
-    how: Build, scratch: Path, states: Iterable[str] = STATES, modes: Iterable[str] = MODES, **environment: str
-) -> Outcome:
+    how: Build, scratch: Path, states: Iterable[str] = STATES, modes: Iterable[str] = MODES,
+    parts: Iterable[str] = ALLOCATING_PARTS, **environment: str,
+) -> Outcome:  # fmt: skip
     """Every allocation of every part fails once; the cases are the allocations."""
     shared, broken = scratch / "shared.json", scratch / "broken.json"
     shared.write_text(json.dumps({"err_msg_mode": "1"}), "utf-8")
     broken.write_text('{"dump"', "utf-8")
     files = {"TEST_CONFIGURATION": str(shared), "TEST_BROKEN_CONFIGURATION": str(broken)}
     outcome = Outcome()
-    for part, state, mode in itertools.product((*PARTS, "configuration"), states, modes):
+    for part, state, mode in itertools.product(parts, states, modes):
         code, words = how.run("allocation_failure.cpp", part, state, mode, **files, **environment)
         counts = re.search(r"^(\d+) allocations failed, (\d+) badly$", words, re.MULTILINE)
         good = code == 0 and counts is not None and int(counts[1]) > 0 and int(counts[2]) == 0

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from c_programs import ROOT, SOURCES, build, run, sanitized_prefix
-from c_reliability import ENDS, Build, allocation_failures, exit_orders, forks
+from c_reliability import ENDS, Build, allocation_failures, exit_cases, exit_orders, forks
 from outcome import Outcome
 
 SEQUENCES = os.environ.get("SEQUENCES", "20000")
@@ -51,6 +51,7 @@ def programs(sanitizer: str) -> int:
         step(f"example {source.stem}", source)
     step("call sequences", SOURCES / "call_sequences.cpp", "1", SEQUENCES)
     step("call sequences, strict", SOURCES / "call_sequences.cpp", "2", SEQUENCES, CONVGRAD_STRICT="1")
+    step("call sequences, threads", SOURCES / "call_sequences.cpp", "3", "2000", "4", CONVGRAD_STRICT="1")
 
     def tell(name: str, outcome: Outcome) -> None:
         nonlocal failures
@@ -61,7 +62,7 @@ def programs(sanitizer: str) -> int:
     how = Build(library, flags, OPTIONS)
     # ThreadSanitizer has a thread of its own: with it the last one of a program never leaves.
     ends = ENDS if sanitizer != "thread" else ("return", "exit")
-    tell("calls at exit", exit_orders(how, ["errors", "objects", "large_convolution"], ends))
+    tell("calls at exit", exit_orders(how, exit_cases(["errors", "objects", "large_convolution"], ends)))
     for strict in ("0", "1"):
         tell(f"children of fork, strict {strict}", forks(how, parents=5, children=20, CONVGRAD_STRICT=strict))
     if sanitizer != "thread":  # whose malloc no program can stand before

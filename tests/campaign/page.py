@@ -1,0 +1,34 @@
+"""The counts of the campaigns as a table, and into a page between two marks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import campaigns
+from running import State
+
+BEGIN, END = "<!-- counts of the last full campaign -->", "<!-- end of counts -->"
+
+
+def table(state: State) -> str:
+    """One row per campaign: what it does, how many cases, how long, what it found."""
+    rows = ["| campaign | what was tried | cases | minutes | open findings |", "|---|---|---:|---:|---:|"]
+    for campaign in campaigns.CAMPAIGNS:
+        done = state.progress.get(campaign.name)
+        if done is not None:
+            counted = f"{done.cases:,} {campaign.counted}"
+            found = sum(map(len, done.open.values()))
+            rows.append(f"| `{campaign.name}` | {campaign.what} | {counted} | {done.seconds / 60:.0f} | {found} |")
+    hours = sum(p.seconds for p in state.progress.values()) / 3600
+    settled = sum(p.settled for p in state.progress.values())
+    tail = f"{hours:.1f} hours of one core in all, on commits {', '.join(state.commits) or 'none'}"
+    if settled:
+        tail += f"; findings of {settled} chunks were mended on the way and the chunks run again"
+    return "\n".join([*rows, "", tail + "."])
+
+
+def put(path: Path, state: State) -> None:
+    """Replaces what is between the marks."""
+    text = path.read_text("utf-8")
+    head, rest = text.split(BEGIN)
+    path.write_text(f"{head}{BEGIN}\n{table(state)}\n{END}{rest.split(END)[1]}", "utf-8")
