@@ -2,7 +2,7 @@
 
 import pytest
 
-from convgrad.core import products
+from convgrad.core import dtypes, precision, products
 
 NAMES = {
     "950": ("950", "Ascend950PR_9599", "Ascend 950", "910_95", "Ascend910_9589", "950DT", "昇腾910_95 AI处理器"),
@@ -35,3 +35,19 @@ def test_an_unknown_name_is_an_error_that_lists_the_known(name: str) -> None:
     """No name is guessed."""
     with pytest.raises(ValueError, match="use one of cpu, 950, A3, A2, 910, 310P, 310B, 310"):
         products.find(name)
+
+
+def test_every_product_that_computes_has_rows() -> None:
+    """A product of no generation would silently be judged by the rules of all and computed as on cpu."""
+    for product in products.PRODUCTS:
+        if product.key != "cpu" and (product.convolution_backward or product.conv_tbc_backward):
+            assert product.generation, product.key
+            assert any(product.key in row.products for row in precision.ROWS), product.key
+        assert dtypes.find(product.hf32).name == product.hf32
+
+
+def test_a_generation_is_its_members() -> None:
+    """Rows name generations; the contract's own groups are these."""
+    assert (products.A2_A3, products.A2_A3_950, products.OLDER) == (("A3", "A2"), ("950", "A3", "A2"), ("910", "310P"))
+    assert products.CONV_VENDOR == ("950", "A3", "A2", "910", "310P")
+    assert products.TBC_VENDOR == ("950", "A3", "A2", "910")

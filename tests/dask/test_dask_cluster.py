@@ -11,12 +11,12 @@ import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
-from test_dask_gradients import limits, random_problem, stored
 
 import convgrad.dask
 from convgrad import Request, plan
 from convgrad.core.partition import Limits, partition
 from convgrad.lab.scaleout import memory_per_worker
+from dask_problems import limits, random_problem, stored
 
 pytestmark = pytest.mark.filterwarnings("ignore::convgrad.dask.Rechunked")
 

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
 
 import dask
 import dask.array as da
@@ -15,23 +14,14 @@ from hypothesis import strategies as st
 import convgrad
 import convgrad.dask
 from convgrad import ConvGradError, Tensor
-from convgrad.core import partition, rounding
+from convgrad.core import rounding
 from convgrad.core.partition import Limits
 from convgrad.dask import blocks
+from dask_problems import limits, random_problem, stored
 from strategies import layers
 
 pytestmark = pytest.mark.filterwarnings("ignore::convgrad.dask.Rechunked")
 SMALL = Limits(data_bytes=400, weight_bytes=150, multiply_adds=600)
-
-
-@contextmanager
-def limits(chosen: Limits):
-    """Blocks as small as the test's arrays."""
-    before, partition.LIMITS = partition.LIMITS, chosen
-    try:
-        yield
-    finally:
-        partition.LIMITS = before
 
 
 @st.composite
@@ -47,11 +37,6 @@ def chunkings(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[tuple[int, ...],
 def computed(gradients):
     """Every gradient, computed together in this thread."""
     return dask.compute(*gradients, scheduler="sync")
-
-
-def stored(value):
-    """The bytes of a result."""
-    return value if value is None else (value.data if isinstance(value, Tensor) else value).tobytes()
 
 
 def assert_same(lazy, eager):
@@ -130,16 +115,6 @@ def test_one_block_has_the_bits_of_one_call():
     eager = convgrad.conv_backward(go, x, w, stride=2)
     lazy = convgrad.dask.conv_backward(*(da.from_array(t, chunks=4) for t in (go, x, w)), stride=2)
     assert [stored(g) for g in computed(lazy)] == [stored(g) for g in eager]
-
-
-def random_problem(chunks: int):
-    """Random float32 operands whose sums are inexact: their last bits tell the order of summation."""
-    rng = np.random.default_rng(7)
-    x, w = rng.standard_normal((6, 4, 12, 10), "f4"), rng.standard_normal((6, 2, 3, 3), "f4")
-    go = rng.standard_normal((6, 6, 6, 5), "f4")
-    lazy = (da.from_array(t, chunks=chunks) for t in (go, x, w))
-    with limits(Limits(1500, 200, 4000)):
-        return convgrad.dask.conv_backward(*lazy, stride=2, padding=1, groups=2)
 
 
 def test_same_bits_for_any_chunking_scheduler_and_order(monkeypatch):

@@ -96,7 +96,8 @@ def test_kit_files_write_back_to_the_same_bytes(path, form, tmp_path):
 def test_requests_survive_every_form(path, form, tmp_path):
     """What a case asks is the same in every form that can say it."""
     cases = [c for c in files.read(path) if c.enabled and (form != "atk" or c.request.product == "A2")]
-    target = tmp_path / f"x{'.csv' if form == 'ttk' else '.json' if form in ('json', 'atk') else '.txt'}"
+    suffix = next(row.suffix for row in files.ROWS if row.name == form)
+    target = tmp_path / f"x{suffix or ('.json' if form == 'atk' else '.txt')}"
     files.write(target, cases, form)
     assert [c.request for c in files.read(target)] == [c.request for c in cases]
 

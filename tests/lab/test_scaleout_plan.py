@@ -4,7 +4,6 @@ import json
 
 import dask.array as da
 import pytest
-from test_dask_gradients import limits
 
 import convgrad.dask
 from convgrad import Request, plan
@@ -12,6 +11,7 @@ from convgrad.cli.command_line import main
 from convgrad.core.partition import Limits
 from convgrad.lab.scaleout import measured_rate, parse_bytes, scale_out
 from convgrad.text.terminal import ExitCode
+from dask_problems import limits
 
 LINES = (
     "conv n6 c4>6 i12x10 k3x3 s2 p1 g2",

@@ -16,7 +16,6 @@ from convgrad.core.status import Status
 
 Ints = Sequence[int] | None
 PhaseOne = tuple[int, aclOpExecutor | None, Status]
-_NAMES = {Operator.CONV: "aclnnConvolutionBackward", Operator.TBC: "aclnnConvTbcBackward"}
 
 
 def aclnnConvolutionBackwardGetWorkspaceSize(
@@ -67,12 +66,12 @@ def aclnnConvTbcBackwardGetWorkspaceSize(
 
 def aclnnConvolutionBackward(workspace: object, workspaceSize: int, executor: object, stream: object) -> Status:
     """Phase 2: computes into the outputs given to phase 1."""
-    return run_phase_two(_NAMES[Operator.CONV], workspace, workspaceSize, executor)
+    return run_phase_two(Operator.CONV.function, workspace, workspaceSize, executor)
 
 
 def aclnnConvTbcBackward(workspace: object, workspaceSize: int, executor: object, stream: object) -> Status:
     """Phase 2: computes into the outputs given to phase 1."""
-    return run_phase_two(_NAMES[Operator.TBC], workspace, workspaceSize, executor)
+    return run_phase_two(Operator.TBC.function, workspace, workspaceSize, executor)
 
 
 def _phase_one(request: Request, slots: dict[str, Slot | None]) -> PhaseOne:
@@ -83,11 +82,11 @@ def _phase_one(request: Request, slots: dict[str, Slot | None]) -> PhaseOne:
         return _refused(request.operator, verdict.status, text)
     plan = decision.plan
     given = {name: s for name, s in slots.items() if s is not None}
-    return plan.workspace_bytes, aclOpExecutor(_NAMES[request.operator], plan, given), Status.SUCCESS
+    return plan.workspace_bytes, aclOpExecutor(request.operator.function, plan, given), Status.SUCCESS
 
 
 def _refused(operator: Operator, status: Status, text: str) -> PhaseOne:
-    return 0, None, fail(status, f"{_NAMES[operator]}: {text}")
+    return 0, None, fail(status, f"{operator.function}: {text}")
 
 
 def _ints(name: str, values: object) -> tuple[int, ...] | None:

@@ -15,7 +15,7 @@ from convgrad.lab import scaleout as scaleout_plan
 from convgrad.rules import sentences
 from convgrad.rules.check import ALL_RULES, BY_ID, RULES, check
 from convgrad.rules.contradictions import source_words
-from convgrad.rules.explain import OPERATOR_NAMES, explain, walk
+from convgrad.rules.explain import explain, walk
 from convgrad.rules.sentences import as_dict
 from convgrad.rules.vocabulary import Rule
 from convgrad.text.terminal import ExitCode, UsageError, coloured, print_json, table
@@ -154,10 +154,10 @@ def _rules(arguments: argparse.Namespace) -> int:
         rows = [r for r in rows if sum(key in r.products for key in keys) == 1]  # of one product, or of one of the two
         shown.append((operator, rows))
     if arguments.json:
-        print_json({OPERATOR_NAMES[operator]: [as_dict(rule) for rule in rows] for operator, rows in shown})
+        print_json({operator.function: [as_dict(rule) for rule in rows] for operator, rows in shown})
         return ExitCode.PASS
     for operator, rows in shown:
-        print(f"{OPERATOR_NAMES[operator]}, {arguments.conformance}: " + _rules_heading(keys, rows))
+        print(f"{operator.function}, {arguments.conformance}: " + _rules_heading(keys, rows))
         head = ["rule", "status", *(["only on"] if len(keys) > 1 else []), "demand"]
         only = [[next(k for k in keys if k in rule.products)] if len(keys) > 1 else [] for rule in rows]
         cells = [

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from convgrad.core import products
-from convgrad.core.products import CONV_VENDOR, OLDER
+from convgrad.core.products import A2_A3_950, CONV_VENDOR, OLDER
 from convgrad.core.request import DEFAULT_CONFORMANCE
 
 KEEP, ALLOW_DOWN, USE_FP16, USE_HF32 = range(4)
-_RECENT = ("cpu", "950", "A3", "A2")
+_RECENT = ("cpu", *A2_A3_950)
 _EVERY = ("cpu", *CONV_VENDOR)
 
 
@@ -69,7 +69,7 @@ _BY_KEY = {(p, row.promoted, m): row for row in ROWS for p in row.products for m
 
 def hf32_of(product: str) -> str:
     """HF32 of a product: 11 fraction bits (`hf32`), on 950 10 (`hf32_10`)."""
-    return "hf32_10" if products.find(product).hf32_fraction_bits == 10 else "hf32"
+    return products.find(product).hf32
 
 
 def compute_dtype(product: str, promoted: str, math: int, conformance: str = DEFAULT_CONFORMANCE) -> str:

@@ -38,7 +38,7 @@ class ConvProblem:
         """grad_input, grad_weight, grad_bias."""
         if self.request.forward:
             return False, False, False
-        if self.request.operator is Operator.TBC:
+        if not self.request.operator.has_mask:
             return True, True, True
         x, w, b = self.request.output_mask or (False, False, False)
         return x, w, b

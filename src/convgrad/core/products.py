@@ -18,7 +18,10 @@ class Product:
     """SoC names that continue with a variant number, e.g. `ascend910b` + `3`."""
     soc_name: str = ""
     """What `aclrtGetSocName` answers for it."""
-    hf32_fraction_bits: int = 11
+    generation: str = ""
+    """Rule and precision rows name a generation, not its members: a product of a known one needs no other row."""
+    hf32: str = "hf32"
+    """The dtype its HF32 is: `hf32` (11 fraction bits) or `hf32_10`."""
     empty_path: bool = False
     """Whether its aclnnConvolutionBackward takes an empty input or weight, by a path of its own."""
     convolution_backward: bool = True
@@ -31,7 +34,7 @@ PRODUCTS: tuple[Product, ...] = (
         "950", "Ascend 950PR / 950DT (910_95)",
         ("950", "A950", "910_95", "arch35", "3510", "Ascend 950", "ascend950pr", "ascend950dt", "dav-3510",
          "A5", "Ascend350", "Atlas 350", "昇腾910_95 AI处理器"),
-        ("ascend950", "950", "ascend910_95", "910_95"), "Ascend950PR_9599", 10, empty_path=True,
+        ("ascend950", "950", "ascend910_95", "910_95"), "Ascend950PR_9599", "950", "hf32_10", empty_path=True,
     ),
     Product(
         "A3", "Atlas A3 training / inference series",
@@ -39,25 +42,25 @@ PRODUCTS: tuple[Product, ...] = (
          "Atlas A3 training series", "Atlas A3 inference series", "Atlas A3 训练系列产品", "Atlas A3 推理系列产品",
          "昇腾910_93 AI处理器"),
         ("ascend910_93", "910_93", "ascend910c"),
-        "Ascend910_9391", empty_path=True,
+        "Ascend910_9391", "A2", empty_path=True,
     ),
     Product(
         "A2", "Atlas A2 training series / Atlas 800I A2 / A200I A2 Box",
         ("A2", "Atlas A2", "910B", "Atlas 800T A2", "Atlas 800I A2", "Atlas 900 A2", "A200I A2 Box", "2201", "dav-2201",
          "Atlas A2 training series", "Atlas A2 训练系列产品", "Atlas 800I A2 推理产品", "昇腾910B AI处理器"),
-        ("ascend910b", "910b"), "Ascend910B3", empty_path=True,
+        ("ascend910b", "910b"), "Ascend910B3", "A2", empty_path=True,
     ),
     Product(
         "910", "Atlas training series",
         ("910", "910A", "Atlas 800", "Atlas 900", "Atlas training", "ascend910", "ascend910a", "ascend910pro", "1001",
          "Atlas training series", "Atlas 训练系列产品", "昇腾910 AI处理器"),
-        ("ascend910pro", "ascend910prem"), "Ascend910A",
+        ("ascend910pro", "ascend910prem"), "Ascend910A", "910",
     ),
     Product(
         "310P", "Atlas inference series",
         ("310P", "Atlas 300I Pro", "Atlas 300V Pro", "Atlas 300I Duo", "Atlas inference", "2002",
          "Atlas inference series", "Atlas 推理系列产品", "昇腾310P AI处理器"),
-        ("ascend310p", "310p"), "Ascend310P3", conv_tbc_backward=False,
+        ("ascend310p", "310p"), "Ascend310P3", "910", conv_tbc_backward=False,
     ),
     Product(
         "310B", "Atlas 200I/500 A2 inference",
@@ -80,6 +83,18 @@ WITHOUT_RULES: tuple[str, ...] = (
 
 KEYS: tuple[str, ...] = tuple(p.key for p in PRODUCTS)
 EMPTY_PATH: tuple[str, ...] = tuple(p.key for p in PRODUCTS if p.empty_path)
+CONV_VENDOR: tuple[str, ...] = tuple(p.key for p in PRODUCTS if p.generation and p.convolution_backward)
+TBC_VENDOR: tuple[str, ...] = tuple(p.key for p in PRODUCTS if p.generation and p.conv_tbc_backward)
+
+
+def of_generation(*names: str) -> tuple[str, ...]:
+    """The products of these generations, newest first."""
+    return tuple(p.key for p in PRODUCTS if p.generation in names)
+
+
+A2_A3 = of_generation("A2")
+A2_A3_950 = of_generation("950", "A2")
+OLDER = of_generation("910")
 
 
 def _plain(name: str) -> str:
@@ -111,7 +126,3 @@ def find(name: str | Product) -> Product:
         if plain.startswith(prefix):
             return product
     raise ValueError(f"unknown product {name!r}: use one of {', '.join(KEYS)}, or a name such as Ascend910B3")
-
-OLDER = ("910", "310P")
-CONV_VENDOR = ("950", "A3", "A2", "910", "310P")
-TBC_VENDOR = ("950", "A3", "A2", "910")

@@ -27,8 +27,19 @@ _PLAIN_WORDS = frozenset((*FORMAT_BY_RANK.values(), "ND", "NHWC", *(row.name for
 class Operator(Enum):
     """The two operators of the contract."""
 
-    CONV = "conv"
-    TBC = "tbc"
+    CONV = ("conv", "aclnnConvolutionBackward", True)
+    TBC = ("tbc", "aclnnConvTbcBackward", False)
+
+    function: str
+    """The vendor's name for its gradients."""
+    has_mask: bool
+    """Whether the caller chooses the gradients; all three are computed otherwise."""
+
+    def __new__(cls, word: str, function: str, has_mask: bool) -> Operator:
+        """The value is the word a problem line begins with."""
+        row = object.__new__(cls)
+        row._value_, row.function, row.has_mask = word, function, has_mask
+        return row
 
 
 @dataclass(frozen=True, slots=True)

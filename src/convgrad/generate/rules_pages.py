@@ -7,7 +7,6 @@ from convgrad.core.request import CONFORMANCES, Operator
 from convgrad.rules import sentences
 from convgrad.rules.check import RULES
 from convgrad.rules.contradictions import CONTRADICTIONS, SOURCES, source_words
-from convgrad.rules.explain import OPERATOR_NAMES
 from convgrad.rules.vocabulary import Rule
 
 
@@ -27,7 +26,7 @@ def rules_page() -> str:
     for operator in Operator:
         for product in products.PRODUCTS:
             rows = rows_of(operator, product.key)
-            lines += [f"## {OPERATOR_NAMES[operator]} on {product.key}", "", f"{product.title}; {len(rows)} rows.", ""]
+            lines += [f"## {operator.function} on {product.key}", "", f"{product.title}; {len(rows)} rows.", ""]
             lines += ["| rule | demand | 要求 | document | runtime | source |", "|---|---|---|---|---|---|"]
             lines += [_row(rule) for rule in rows]
             lines.append("")

@@ -6,12 +6,10 @@ host, tests, here as in the rows of aclnnConvolutionBackward.
 
 from __future__ import annotations
 
-from convgrad.core.products import TBC_VENDOR
+from convgrad.core.products import A2_A3, A2_A3_950, KEYS, TBC_VENDOR
 from convgrad.core.status import Status
 from convgrad.rules.convolution_backward import EVERY_DTYPE, FLOATS_16, FLOATS_BF, math_rows
 from convgrad.rules.vocabulary import (
-    A2_A3,
-    A2_A3_950,
     CPU,
     LARGEST_NUMBER,
     MOST_ELEMENTS,
@@ -28,7 +26,7 @@ from convgrad.rules.vocabulary import (
 NULL, INNER = Status.PARAM_NULLPTR, Status.INNER_NULLPTR
 DOCUMENT, RUNTIME = Conformance.DOCUMENT, Conformance.RUNTIME
 VENDOR_AND_CPU = (*CPU, *TBC_VENDOR)
-UNSUPPORTED = ("310P", "310B", "310")
+UNSUPPORTED = tuple(key for key in KEYS if key not in VENDOR_AND_CPU)
 TENSORS = ("grad_output", "input", "weight", "bias", "grad_input", "grad_weight", "grad_bias")
 SOURCE_OF = {"grad_input": "input", "grad_weight": "weight", "grad_bias": "bias"}
 BACKWARD = ("forward", (False,))

@@ -6,11 +6,9 @@ public host code does; tests = what its tests expect; here = this project's own 
 
 from __future__ import annotations
 
-from convgrad.core.products import CONV_VENDOR, OLDER
+from convgrad.core.products import A2_A3, A2_A3_950, CONV_VENDOR, KEYS, OLDER
 from convgrad.core.status import Status
 from convgrad.rules.vocabulary import (
-    A2_A3,
-    A2_A3_950,
     CPU,
     LARGEST_NUMBER,
     MOST_ELEMENTS,
@@ -31,7 +29,7 @@ from convgrad.rules.vocabulary import (
 NULL, INNER = Status.PARAM_NULLPTR, Status.INNER_NULLPTR
 DOCUMENT, RUNTIME = Conformance.DOCUMENT, Conformance.RUNTIME
 VENDOR_AND_CPU = (*CPU, *CONV_VENDOR)
-UNSUPPORTED = ("310B", "310")
+UNSUPPORTED = tuple(key for key in KEYS if key not in VENDOR_AND_CPU)
 PLAIN = ("transposed", (False,))
 TRANSPOSED = ("transposed", (True,))
 FULL = ("empty_path", (False,))

@@ -8,7 +8,7 @@ from typing import Any
 
 from convgrad.core import products
 from convgrad.core.arguments import told
-from convgrad.core.request import CONFORMANCES, Operator, Request
+from convgrad.core.request import CONFORMANCES, Request
 from convgrad.rules import sentences
 from convgrad.rules.advice import advice_for, changed, known_fixes
 from convgrad.rules.check import Verdict, applies, broken_rows, check, first_broken, rows_for
@@ -17,7 +17,6 @@ from convgrad.rules.facts import Facts
 from convgrad.rules.vocabulary import Rule, say_value
 
 _COLUMNS = 96
-OPERATOR_NAMES = {Operator.CONV: "aclnnConvolutionBackward", Operator.TBC: "aclnnConvTbcBackward"}
 _WORDS = {
     "ACCEPTED": "接受", "REFUSED": "拒绝", "reason": "原因", "rule": "规则",
     "source": "出处", "sources disagree": "出处不一致", "elsewhere": "其他产品", "note": "提示", "to fix": "修改办法",
@@ -87,7 +86,7 @@ class Explanation:
     def _headline(self) -> str:
         v, r = self.verdict, self.verdict.request
         word = self._word("ACCEPTED" if v.ok else "REFUSED")
-        operator = OPERATOR_NAMES[r.operator] if not r.forward else self._word("forward pass")
+        operator = r.operator.function if not r.forward else self._word("forward pass")
         if self.language == "zh":
             return f"{word} {int(v.status)} {v.status.name}：{operator}，产品 {r.product}，{r.conformance} 一致性"
         return f"{word} {int(v.status)} {v.status.name}: {operator} on {r.product}, {r.conformance} conformance"

@@ -185,8 +185,6 @@ Condition = tuple[str, tuple[Any, ...]]
 DEMANDS: tuple[type, ...] = (Present, OneOf, Between, SameAs, Below, UpTo, MultipleOf)
 
 CPU = ("cpu",)
-A2_A3 = ("A3", "A2")
-A2_A3_950 = ("950", "A3", "A2")
 EVERY = products.KEYS
 
 

@@ -18,7 +18,7 @@ from enum import Enum
 
 from convgrad import engines
 from convgrad.core import dtypes
-from convgrad.core.request import MATH_NAMES, Operator, Request
+from convgrad.core.request import MATH_NAMES, Request
 from convgrad.functional import ExecutablePlan, plan
 from convgrad.lab.bench.contestants import (
     Call,
@@ -152,7 +152,7 @@ def tasks(line: str, words: Iterable[str] = ()) -> list[Task]:
         asked = _in_dtype(request, word)
         whole = plan(asked)  # first: what is refused is shown as it was asked
         wanted = {name: _wanting(asked, want) for name, want in _WANTS.items()}
-        if request.operator is Operator.TBC or request.output_mask != (True, True, True):
+        if not request.operator.has_mask or request.output_mask != (True, True, True):
             wanted = {_want_name(request.output_mask): asked}
         made += [Task(line, word, name, whole if part == asked else plan(part)) for name, part in wanted.items()]
     return made

@@ -1,9 +1,10 @@
-"""Reading and writing files of cases in any of the four forms; which one is told by the file itself."""
+"""Reading and writing files of cases in any of the forms below; which one is told by the file itself."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from convgrad.lab.cases import atk, own, ttk
@@ -12,15 +13,43 @@ from convgrad.lab.cases.reading import shown, text_from, text_of
 from convgrad.text.files import write_text
 from convgrad.text.terminal import UsageError
 
-FORMS = ("json", "lines", "atk", "ttk")
-"""Our JSON, our problem lines, and the two test kits' files."""
 
-_WRITERS: dict[str, Callable[[str, Sequence[Case]], str]] = {
-    "json": lambda path, cases: own.write_json(cases),
-    "lines": lambda path, cases: own.write_lines(cases),
-    "atk": atk.write,
-    "ttk": ttk.write,
-}
+def _read_json(path: str, content: str) -> list[Case]:
+    """An object is ours, a list is the kit's."""
+    document = own.parse_json(path, content)
+    if isinstance(document, list):
+        return atk.read(path, document)
+    if isinstance(document, dict):
+        return own.read_json(path, document)
+    raise CaseFileError(path, f"must hold an object or a list of cases, not {shown(document)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One row: a form of case files, how a file of it is told, read and written."""
+
+    name: str
+    suffix: str
+    """Files of this name are written in it unless another is asked for."""
+    recognised: Callable[[str, str], bool]
+    """Whether a file of this suffix and content is read so; the first row that says yes reads it."""
+    read: Callable[[str, str], list[Case]]
+    write: Callable[[str, Sequence[Case]], str]
+
+
+ROWS = (
+    Form("ttk", ".csv", lambda suffix, text: suffix == ".csv" or (not suffix and text.startswith("testcase_name,")),
+         ttk.read, ttk.write),
+    Form("json", ".json", lambda suffix, text: suffix == ".json" or text.lstrip()[:1] in ("{", "["),
+         _read_json, lambda path, cases: own.write_json(cases)),
+    Form("atk", "", lambda suffix, text: False, _read_json, atk.write),
+    Form("lines", "", lambda suffix, text: True, own.read_lines, lambda path, cases: own.write_lines(cases)),
+)  # fmt: skip
+"""The test kits' tables, our JSON, the other kit's JSON (a list where ours is an object), our problem lines."""
+
+_BY_NAME = {row.name: row for row in ROWS}
+FORMS = ("json", "lines", "atk", "ttk")
+"""As help texts name them."""
 
 
 def read(source: str | Path) -> list[Case]:
@@ -37,32 +66,21 @@ def read(source: str | Path) -> list[Case]:
 
 
 def _read_text(path: str, content: str, suffix: str) -> list[Case]:
-    start = content.lstrip()[:1]
-    if suffix == ".csv":
-        return ttk.read(path, content)
-    if suffix == ".json" or start in ("{", "["):
-        document = own.parse_json(path, content)
-        if isinstance(document, list):
-            return atk.read(path, document)
-        if isinstance(document, dict):
-            return own.read_json(path, document)
-        raise CaseFileError(path, f"must hold an object or a list of cases, not {shown(document)}")
-    if not suffix and content.startswith("testcase_name,"):
-        return ttk.read(path, content)
-    return own.read_lines(path, content)
+    return next(row for row in ROWS if row.recognised(suffix, content)).read(path, content)
 
 
 def form_of(path: str | Path, asked: str | None = None) -> str:
     """The form to write: the one asked for, else by the file's name."""
     if asked:
         return asked
-    return {".csv": "ttk", ".json": "json"}.get(Path(path).suffix.lower(), "lines")
+    suffix = Path(path).suffix.lower()
+    return next((row.name for row in ROWS if suffix and row.suffix == suffix), "lines")
 
 
 def as_text(path: str | Path, cases: Sequence[Case], form: str) -> str:
     """The whole text of a file of cases."""
     try:
-        written = _WRITERS[form](str(path), cases)
+        written = _BY_NAME[form].write(str(path), cases)
         written.encode()
     except UnicodeEncodeError:
         raise CaseFileError(str(path), "a case holds text that is not valid Unicode") from None
