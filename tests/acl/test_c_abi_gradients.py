@@ -38,6 +38,10 @@ conv n2 c4>6 i9x8 k3x2 want=b fp32 on=A2 | the bias alone
 conv n2 c4>6 i9x8 k3x2 fp32 gx=/fp16 gw=/bf16 on=A2 as=runtime | results in other dtypes
 conv n2 c4>6 i9x8 k3x2 go=/fp16 w=/bf16 fp32 on=A2 as=runtime | mixed operands
 conv n0 c4>6 i9x8 k3x2 fp32 on=A2 | empty batch
+conv n2 c0>6 i9x8 k3x2 s2 p1 fp16 on=A2 | no input channels: a bias sum
+tconv n2 c4>6 i5x5 k0x1 o4x5 g2 want=wb fp32 on=A2 as=runtime | an empty weight, transposed: a bias sum
+conv n2 c4>6 i5x4x5 k1x0x1 o5x5x5 want=b fp32 on=cpu | an empty weight, 3-D
+conv n0 c4>6 i9x8 k3x2 go=5x6x3x3 fp32 on=A2 as=runtime | a batch of its own: zeros
 conv n2 c3>4 i9x9 k3x3 fp64 on=cpu | float64
 conv n2 c3>4 i9x9 k3x3 fp8_e5m2 on=cpu | FLOAT8_E5M2
 tbc n3 c8>12 i20 k3 p1 fp32 on=A2 | TBC

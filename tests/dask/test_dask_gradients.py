@@ -149,9 +149,10 @@ def test_nan_spreads_as_in_one_call():
         assert_same(computed(lazy), convgrad.conv_backward(go, x, w, stride=2, padding=1))
 
 
-@pytest.mark.parametrize("shapes", [((0, 3, 4), (0, 2, 4), (3, 2, 1)), ((2, 0, 4), (2, 2, 4), (0, 2, 1))])
+@pytest.mark.parametrize("shapes", [((0, 3, 4), (0, 2, 4), (3, 2, 1)), ((2, 0, 4), (2, 2, 4), (0, 2, 1)),
+                                    ((2, 3, 4), (2, 0, 4), (3, 0, 1)), ((2, 3, 5), (2, 2, 4), (3, 2, 0))])
 def test_empty_operands(shapes):
-    """Nothing to sum gives zeros, as in one call."""
+    """As in one call: zeros, and the sum of a grad_output that has elements."""
     eager = [np.ones(s, "f4") for s in shapes]
     assert_same(computed(convgrad.dask.conv_backward(*map(da.from_array, eager))), convgrad.conv_backward(*eager))
 

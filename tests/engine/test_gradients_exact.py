@@ -175,14 +175,15 @@ def test_four_element_padding_is_top_bottom_left_right():
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("empty", ["batch", "input channels", "output channels"])
 def test_empty_tensors(empty, transposed):
-    """Nothing to sum gives zeros of the right shape, as in PyTorch's own convolution_backward."""
+    """Nothing to sum gives zeros of the right shape; grad_bias sums grad_output also where input has no channels."""
     batch = 0 if empty == "batch" else 2
     cin, cout = (0 if empty == "input channels" else 4), (0 if empty == "output channels" else 6)
     weight_shape = (cin, cout, 3, 3) if transposed else (cout, cin, 3, 3)
     g, x, w = np.ones((batch, cout, 5, 5)), np.ones((batch, cin, 5, 5)), np.ones(weight_shape)
     got = convgrad.conv_backward(g, x, w, padding=1, transposed=transposed)
     assert (got.input.shape, got.weight.shape, got.bias.shape) == (x.shape, w.shape, (cout,))
-    assert not got.input.any() and not got.weight.any() and not got.bias.any()
+    assert not got.input.any() and not got.weight.any()
+    assert (got.bias == batch * 25).all()
 
 
 def test_a_nan_reaches_only_what_the_law_ties_to_it():

@@ -1,22 +1,30 @@
-"""Empty tensors: the recent products take them by a path of their own, the older ones refuse, cpu asks for the law."""
+"""Empty tensors: recent products ask for the law and the limits (the runtime less), older ones refuse, cpu the law."""
 
+import numpy as np
 import pytest
 
+import convgrad
 from convgrad.core.request import Request
 from convgrad.rules.check import check
 
-NULL, INVALID = 161001, 161002
+NULL, INVALID, INNER = 161001, 161002, 561103
 RECENT, OLDER = ("950", "A3", "A2"), ("910", "310P")
 CONV, TCONV = "conv n0 c4>4 i6x6 k3 fp16", "tconv n0 c4>4 i6x6 k3 fp16"
 
 ACCEPTED = [
     CONV, TCONV, "conv n2 c0>4 i6x6 k3 fp16", "conv n0 c4>4 i0x6 k3 p2 fp16", "tconv n0 c4>4 i0x6 k3 fp16",
+    "conv n0 c4>4 i6x6 k0x3 fp16", "tconv n0 c4>0 i6x6 k3 fp16", "tconv n0 c4>4 i2x2 k0x3 s2x1 fp16",
+    "conv n2 c0>4 i0x6 k3 p2 fp16", f"{CONV} padding=0x0x0x0", f"{CONV} want=-", f"{CONV} bias_sizes=7 want=xw",
+]
+RUNTIME_ONLY = [
     "conv n1 c4>4 i0x6 k3 p2 fp16 want=wb",  # a zero height alone, grad_input not wanted
     "conv n1 c4>4 i6x6 k0x3 go=1x4x9x9 fp16 want=w",  # an empty weight
     "conv n0 c1>1 i0x1x1 k0x1x1 fp16 go=100x100x0x1x1 bias_sizes=100 gb=100",
     f"{TCONV} go=0x7x8x8",  # no batch: the channels of grad_output are not looked at
     f"{CONV} go=5x4x1x1", f"{CONV} gb=9",  # nor are batch and size, nor the shape of grad_bias
-    f"{CONV} padding=0x0x0x0", f"{CONV} want=-", "conv n2 c4>0 i6x6 k3 fp16 want=w",
+    "conv n2 c4>0 i6x6 k3 fp16 want=w", "conv n0 c4>0 i6x6 k3 fp16 want=w",
+    "conv n0 c2>4 i5x5 k3x3 go=1x4x3x3", "tconv n0 c2>4 i5x5 k3x3 go=0x5x9x9 want=xw",
+    "conv n2 c2>4 i0x5 k1x1 p1x0 want=wb", "conv n2 c2>4 i5x5 k0x1 o5x5 want=b",
 ]  # fmt: skip
 REFUSED = [
     (f"{CONV} bias_sizes=5", INVALID, INVALID), (f"{CONV} bias_sizes=4x4", INVALID, INVALID),
@@ -37,11 +45,60 @@ REFUSED = [
 
 @pytest.mark.parametrize("line", ACCEPTED)
 @pytest.mark.parametrize("conformance", ("document", "runtime"))
-def test_the_empty_path_accepts(line: str, conformance: str) -> None:
-    """What the path does not look at does not matter, on each product that has it."""
+def test_empty_calls_that_obey_the_law_are_accepted(line: str, conformance: str) -> None:
+    """No batch, no channels, and with them no size: on each product that takes empty tensors."""
     for product in RECENT:
         verdict = check(Request.parse(f"{line} on={product} as={conformance}"))
         assert verdict.ok, f"{product}: {verdict.message}"
+
+
+@pytest.mark.parametrize("line", RUNTIME_ONLY)
+def test_what_the_empty_path_does_not_look_at_is_asked_by_the_document(line: str) -> None:
+    """The runtime accepts, the document answers 161002, on each product that takes empty tensors."""
+    for product in RECENT:
+        assert check(Request.parse(f"{line} on={product} as=runtime")).ok
+        assert check(Request.parse(f"{line} on={product}")).status == INVALID
+
+
+def test_limits_of_empty_calls() -> None:
+    """A window above 255 is 161002, a stride above 63 561103, whatever the batch; the runtime looks at neither."""
+    for line, status in (("conv n0 c2>4 i300x300 k256x256", INVALID), ("conv n0 c2>4 i5x5x5 k1x1x1 s64", INNER)):
+        assert check(Request.parse(f"{line} on=A2")).status == status
+        assert check(Request.parse(f"{line} on=A2 as=runtime")).ok
+
+
+def test_messages_name_the_tensor_that_is_wrong() -> None:
+    """A weight without height is told about the weight, a missing axis about ranks."""
+    verdict = check(Request.parse("conv n2 c2>4 i5x5 k0x1 o6x5 on=A2"))
+    assert verdict.message == "shape of weight must be at least 1 when input is not empty; got [4, 2, 0, 1]"
+    verdict = check(Request.parse("conv n1 c2>4 i6x6 k3 go=1x4x4/float32/NCL on=A2"))
+    assert verdict.message == "rank of input must equal rank of grad_output 3; got 4"
+
+
+EMPTY_WITH_GRAD_OUTPUT = [  # grad_output, input, weight, other arguments
+    ((2, 4, 6, 5), (2, 2, 5, 5), (4, 2, 0, 1), {}),
+    ((2, 4, 5, 5), (2, 0, 5, 5), (4, 0, 1, 1), {}),
+    ((2, 6, 6, 5), (2, 4, 5, 5), (4, 3, 0, 1), {"transposed": True, "groups": 2}),
+    ((2, 4, 6, 5), (2, 0, 5, 5), (4, 0, 0, 1), {"product": "A2"}),
+    ((2, 4, 6, 5), (2, 2, 5, 5), (4, 2, 0, 1), {"product": "A2", "conformance": "runtime"}),
+]
+
+
+@pytest.mark.parametrize(("grad_output", "input_", "weight", "rest"), EMPTY_WITH_GRAD_OUTPUT)
+def test_grad_bias_of_an_empty_call_is_the_sum_of_grad_output(grad_output, input_, weight, rest) -> None:
+    """An empty input or weight makes grad_weight zeros, and grad_bias what it always is."""
+    go = np.arange(np.prod(grad_output), dtype=np.float32).reshape(grad_output)
+    go, x, w = go % 7, np.ones(input_, np.float32), np.ones(weight, np.float32)
+    if rest.get("transposed"):  # the law: input is the coarse grid
+        go = np.ascontiguousarray(go[:, :, :4])
+    found = convgrad.conv_backward(go, x, w, output_mask=(False, True, True), **rest)
+    assert (found.bias == go.sum(axis=(0, 2, 3))).all() and (found.weight == 0).all()
+
+
+def test_grad_bias_of_shapes_that_obey_no_law_is_zero() -> None:
+    """The runtime takes another batch in an empty call: there is no sum to give."""
+    go, x, w = np.ones((5, 4, 1, 1), np.float32), np.ones((0, 4, 6, 6), np.float32), np.ones((4, 4, 3, 3), np.float32)
+    assert (convgrad.conv_backward(go, x, w, product="A2", conformance="runtime").bias == 0).all()
 
 
 @pytest.mark.parametrize(("line", "document", "runtime"), REFUSED)

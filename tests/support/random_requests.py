@@ -10,17 +10,19 @@ from convgrad.core.products import KEYS
 from convgrad.core.request import FORMAT_BY_RANK, Operator, Request, TensorSpec
 
 _DTYPES = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "hifloat8", "int32")
-_FORMATS = ("ND", "NCL", "NCHW", "NCDHW", "NHWC")
-_EDGES = (
-    -1, 0, 1, 2, 3, 63, 64, 255, 256, 65535, 65536, 1_000_000, 1_000_001, 2147483646, 2147483647, 2**40, 2**40 + 1,
-)  # fmt: skip
+_OTHER_DTYPES = ("int8", "int64", "uint16", "bool", "complex64", "complex128", "complex32", "float8_e8m0", "int4")
+_FORMATS = ("ND", "NCL", "NCHW", "NCDHW", "NHWC", "NDC1HWC0", "FRACTAL_Z_3D")
+_BOUNDS = (63, 255, 511, 65535, 1_000_000, 2147483646, 2**40)
+"""Every bound of the documents, and our own; 2147483647 is one beside another."""
+_EDGES = (-1, 0, 1, 2, 3, *sorted({bound + step for bound in _BOUNDS for step in (-1, 0, 1)} | {2147483648}))
 _TENSORS = ("grad_output", "input", "weight", "bias", "grad_input", "grad_weight", "grad_bias")
 _ARRAYS = ("bias_sizes", "stride", "padding", "dilation", "output_padding")
 
 
-def random_request(rng: random.Random, operator: Operator) -> Request:
-    """One request: mostly consistent, with up to three changes."""
-    request = _consistent_conv(rng) if operator is Operator.CONV else _consistent_tbc(rng)
+def random_request(rng: random.Random, operator: Operator, *, large: bool = False) -> Request:
+    """One request: mostly consistent, with up to three changes. `large`: batch and channels at bounds too, for rules
+    only (whoever plans such a call cuts it into very many pieces)."""
+    request = _consistent_conv(rng, large) if operator is Operator.CONV else _consistent_tbc(rng, large)
     for _ in range(rng.choice((0, 0, 1, 1, 1, 2, 3))):
         request = _changed(rng, request)
     return request
@@ -38,16 +40,18 @@ def _window(rng: random.Random, ordinary: int) -> int:
 
 def _common(rng: random.Random) -> dict[str, object]:
     dtype = rng.choice(("float32", "float32", "float16", "bfloat16", rng.choice(_DTYPES)))
+    dtype = rng.choice(_OTHER_DTYPES) if rng.random() < 0.01 else dtype
     return {
         "dtype": dtype, "math": rng.choice((0, 1, 2, 3)), "product": rng.choice(KEYS),
         "conformance": rng.choice(("document", "runtime")),
     }  # fmt: skip
 
 
-def _consistent_conv(rng: random.Random) -> Request:
+def _consistent_conv(rng: random.Random, large: bool) -> Request:
     rank, transposed = rng.choice((1, 2, 3)), rng.random() < 0.5
     groups = _edge(rng, rng.choice((1, 1, 2, 3)))
     batch = rng.choice((0, 1, 2)) if rng.random() < 0.3 else 1
+    batch = _edge(rng, batch) if large else batch
     per_group, coarse_channels = rng.choice((0, 1, 2)) if rng.random() < 0.2 else 2, groups * rng.choice((1, 2))
     window = tuple(_window(rng, rng.choice((1, 2, 3))) if rng.random() > 0.03 else 0 for _ in range(rank))
     stride, dilation = (tuple(_edge(rng, rng.choice((1, 1, 2))) for _ in range(rank)) for _ in range(2))
@@ -81,10 +85,11 @@ def _consistent_conv(rng: random.Random) -> Request:
     )  # fmt: skip
 
 
-def _consistent_tbc(rng: random.Random) -> Request:
+def _consistent_tbc(rng: random.Random, large: bool) -> Request:
     batch, fine, coarse = (rng.choice((0, 1, 2, 3)) if rng.random() < 0.2 else 2 for _ in range(3))
+    batch, fine, coarse = (_edge(rng, n) if large else n for n in (batch, fine, coarse))
     window, pad = _window(rng, rng.choice((0, 1, 2, 3))), _edge(rng, rng.choice((0, 1, 2)))
-    length = max(window - 2 * pad - 1, 0) + rng.choice((0, 1, 4))
+    length = max(window - 2 * pad - 1, 0) + (_edge(rng, rng.choice((0, 1, 4))) if large else rng.choice((0, 1, 4)))
     c = _common(rng)
     dtype = c.pop("dtype")
     shapes = ((max(length + 2 * pad - window + 1, 0), batch, coarse), (length, batch, fine), (window, fine, coarse))
@@ -97,7 +102,9 @@ def _consistent_tbc(rng: random.Random) -> Request:
 
 
 def _changed(rng: random.Random, r: Request) -> Request:
-    kind = rng.randrange(10)
+    kind = rng.randrange(11)
+    if kind == 10:
+        return _emptied(rng, r)
     if kind < 5:
         name = rng.choice(_TENSORS)
         return replace(r, **{name: _changed_tensor(rng, getattr(r, name) or r.input)})
@@ -105,10 +112,24 @@ def _changed(rng: random.Random, r: Request) -> Request:
         name = rng.choice(_ARRAYS)
         return replace(r, **{name: _changed_array(rng, getattr(r, name), pairs=name == "padding")})
     if kind == 8:
-        return replace(r, output_mask=rng.choice((None, (), (True, True), (True,) * 4, (False,) * 3, (True,) * 3)))
+        some = tuple(rng.random() < 0.5 for _ in range(3))
+        return replace(r, output_mask=rng.choice((None, (), some[:2], (*some, True), some, some, some)))
     name = rng.choice(("math", "groups", "pad", "transposed", "product"))
     value = {"transposed": not r.transposed, "product": rng.choice(KEYS)}.get(name, rng.choice(_EDGES))
     return replace(r, **{name: value})
+
+
+def _emptied(rng: random.Random, r: Request) -> Request:
+    """A size of one operand 0, and that of its gradient with it."""
+    name = rng.choice(("grad_output", "input", "weight", "bias"))
+    old = getattr(r, name)
+    if old is None or not old.shape:
+        return r
+    place = rng.randrange(len(old.shape))
+    new = replace(old, shape=(*old.shape[:place], 0, *old.shape[place + 1 :]))
+    gradient = f"grad_{name}"
+    follows = {gradient: new} if getattr(r, gradient, None) == old else {}
+    return replace(r, **{name: new}, **follows)
 
 
 def _changed_tensor(rng: random.Random, t: TensorSpec | None) -> TensorSpec | None:
@@ -116,7 +137,7 @@ def _changed_tensor(rng: random.Random, t: TensorSpec | None) -> TensorSpec | No
         return None
     what = rng.randrange(4)
     if what == 0:
-        return replace(t, dtype=rng.choice(_DTYPES))
+        return replace(t, dtype=rng.choice(_DTYPES if rng.random() < 0.7 else _OTHER_DTYPES))
     if what == 1:
         return replace(t, format=rng.choice(_FORMATS))
     shape = list(t.shape)
@@ -124,7 +145,8 @@ def _changed_tensor(rng: random.Random, t: TensorSpec | None) -> TensorSpec | No
         place = rng.randrange(len(shape))
         shape[place] = rng.choice((shape[place] + 1, 0, 1, *_EDGES))
         return replace(t, shape=tuple(shape))
-    shape = shape[:-1] if rng.random() < 0.5 else [*shape, rng.choice((1, 2))]
+    shape = shape[: rng.randrange(len(shape) + 1)] if rng.random() < 0.5 else [*shape, *[rng.choice((0, 1, 2))] * 2]
+    shape = shape[: rng.choice((len(t.shape) + 1, len(t.shape) + 2))]
     layout = FORMAT_BY_RANK.get(len(shape), t.format) if rng.random() < 0.6 else t.format
     return replace(t, shape=tuple(shape), format=layout)
 

@@ -40,6 +40,8 @@ def _math(r: Request, promoted: str, document: bool, without_float32: tuple[str,
         return INVALID
     if r.product in RECENT and promoted == "bfloat16" and r.math == 2 and document:
         return INVALID
+    if r.operator is Operator.TBC and r.product == "910" and r.math == 3 and document:
+        return INVALID
     return OK
 
 
@@ -68,10 +70,10 @@ def _conv(r: Request) -> int:
     promoted = _promoted(*dtypes)
     if _math(r, promoted, document, ("910", "310P")):
         return INVALID
-    takes_empty = not cpu and r.product in RECENT
-    if _conv_shapes(r, cpu, document, takes_empty and (0 in r.input.shape or 0 in r.weight.shape)):
+    empty_path = not cpu and not document and r.product in RECENT and (0 in r.input.shape or 0 in r.weight.shape)
+    if _conv_shapes(r, cpu, document, empty_path):
         return INVALID
-    if takes_empty and (0 in r.input.shape or 0 in r.weight.shape):
+    if empty_path:
         return OK
     return OK if cpu else _conv_kernels(r, document, promoted)
 
@@ -121,7 +123,8 @@ def _conv_formats(r: Request, cpu: bool, document: bool) -> bool:
         ranks = [len(t.shape) for t in (r.grad_output, r.input, r.grad_input) if t is not None]
         if len(set(ranks)) > 1 or (r.grad_weight and len(r.grad_weight.shape) != len(r.weight.shape)):
             return True
-    return r.grad_bias is not None and not r.transposed and r.product in RECENT and r.grad_bias.format != "ND"
+    looked_at = document or (not r.transposed and r.product in RECENT)
+    return r.grad_bias is not None and looked_at and r.grad_bias.format != "ND"
 
 
 def _conv_values(r: Request, cpu: bool, document: bool) -> bool:
@@ -149,7 +152,11 @@ def _conv_shapes(r: Request, cpu: bool, document: bool, empty: bool) -> bool:
     if not len(go) == len(x) == len(w):
         return True
     if not cpu and not empty and any(0 in shape for shape in (go, x, w)):
-        return True
+        # The document: an empty input by its batch, in plain calls also by its channels; weight[0] stays above 0.
+        if not document or r.product not in RECENT or 0 not in x or w[0] == 0:
+            return True
+        if x[0] != 0 and (r.transposed or x[1] != 0):
+            return True
     if (r.grad_input and r.grad_input.shape != x) or (r.grad_weight and r.grad_weight.shape != w):
         return True
     if r.grad_bias and not empty and r.grad_bias.shape != (go[1],):
@@ -175,6 +182,8 @@ def _conv_shapes(r: Request, cpu: bool, document: bool, empty: bool) -> bool:
         return True
     for i in range(rank):
         room = fine[2 + i] + pads[i] - r.dilation[i] * (w[2 + i] - 1) - 1
+        if not cpu and not r.transposed and 0 in x and room < 0:
+            return True
         if coarse[2 + i] != room // r.stride[i] + 1:
             return True
     return prod(max(n, 1) for n in (*coarse, *w[1:])) > MOST_WORK
@@ -257,6 +266,9 @@ def _tbc(r: Request) -> int:
         return INVALID
     if gw != r.weight.dtype and not eight_bit_result:
         return INVALID
+    largest = max(*r.grad_output.shape, *r.input.shape, *r.weight.shape)
+    if document and r.product in ("A2", "A3") and largest > 2147483646:
+        return INVALID
     if r.weight.shape[0] > 255:
         if document and r.product != "910":
             return INVALID
@@ -306,4 +318,4 @@ def _tbc_shapes(r: Request, cpu: bool, document: bool) -> bool:
         return True
     if r.grad_bias and r.grad_bias.shape != (coarse,):
         return True
-    return prod(max(n, 1) for n in (*r.grad_output.shape, *r.weight.shape[1:])) > MOST_WORK
+    return prod(max(n, 1) for n in (*r.grad_output.shape, window, fine)) > MOST_WORK

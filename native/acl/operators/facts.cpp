@@ -30,11 +30,6 @@ bool is_empty(const std::optional<TensorSpec>& tensor) {
     return tensor && std::count(tensor->shape.begin(), tensor->shape.end(), 0) > 0;
 }
 
-Fact layout(const std::optional<TensorSpec>& tensor) {
-    if (!tensor) return std::nullopt;
-    return one(tensor->format == ACL_FORMAT_ND && tensor->shape.size() == 3 ? int(ACL_FORMAT_NCL) : tensor->format);
-}
-
 Fact size_at(const std::optional<TensorSpec>& tensor, size_t axis) {
     return tensor && tensor->shape.size() > axis ? one(tensor->shape[axis]) : std::nullopt;
 }
@@ -101,7 +96,7 @@ Fact Facts::promoted() {
 
 Fact Facts::empty_path() {
     const bool has_path = request_.product >= 0 && CG_PRODUCT_EMPTY_PATH[request_.product];
-    return flag(request_.op == Operator::ConvolutionBackward && has_path &&
+    return flag(request_.runtime_conformance && request_.op == Operator::ConvolutionBackward && has_path &&
                 (is_empty(request_.input) || is_empty(request_.weight)));
 }
 
@@ -157,11 +152,6 @@ Fact Facts::read(cg_fact name) {
         EMPTY_FACT(GRAD_OUTPUT, r.grad_output)
         EMPTY_FACT(INPUT, r.input)
         EMPTY_FACT(WEIGHT, r.weight)
-    case CG_FACT_GRAD_OUTPUT_LAYOUT: return layout(r.grad_output);
-    case CG_FACT_INPUT_LAYOUT: return layout(r.input);
-    case CG_FACT_WEIGHT_LAYOUT: return layout(r.weight);
-    case CG_FACT_GRAD_INPUT_LAYOUT: return layout(r.grad_input);
-    case CG_FACT_GRAD_WEIGHT_LAYOUT: return layout(r.grad_weight);
     case CG_FACT_GRAD_OUTPUT_BATCH: return size_at(r.grad_output, 0);
     case CG_FACT_GRAD_OUTPUT_CHANNELS: return size_at(r.grad_output, 1);
     case CG_FACT_GRAD_OUTPUT_SIZE: return spatial(r.grad_output);
@@ -243,9 +233,12 @@ Fact Facts::read(cg_fact name) {
     case CG_FACT_WORK: {
         const auto& coarse = r.transposed ? r.input : r.grad_output;
         if (!coarse || !r.weight) return std::nullopt;
-        const auto from = r.weight->shape.begin() + (r.weight->shape.empty() ? 0 : 1);
-        return one(
-            saturated(Wide(span(coarse->shape.begin(), coarse->shape.end())) * span(from, r.weight->shape.end())));
+        const auto &shape = r.weight->shape, &cells = coarse->shape;
+        const auto size = std::ptrdiff_t(shape.size());
+        const bool tbc = r.op == Operator::ConvTbcBackward;
+        const auto first = shape.begin() + (tbc ? 0 : std::min<std::ptrdiff_t>(size, 1));
+        const auto last = tbc ? shape.begin() + std::min<std::ptrdiff_t>(size, 2) : shape.end();
+        return one(saturated(Wide(span(cells.begin(), cells.end())) * span(first, last)));
     }
     case CG_FACT_TBC_WINDOW: return size_at(r.weight, 0);
     case CG_FACT_TBC_INPUT_CHANNELS: return size_at(r.input, 2);

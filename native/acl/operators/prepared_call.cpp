@@ -125,14 +125,14 @@ public:
     View grad_output, input, weight, grad_input, grad_weight, grad_bias;
     Precision precision;
     bool transposed = false;
-    bool empty = false;                 // an operand has no elements: gradients that exist are zeros ...
-    bool sums_bias_when_empty = false;  // ... except the bias of TBC, which is always a sum
+    bool empty = false;         // an operand has no elements: gradients that exist are zeros, but for the bias
+    bool bias_is_zero = false;  // grad_output is of another batch or other channels: only the runtime lets it pass
 
     int run() const override {
         Bound output, in, kernel, results[3];
         const View* wanted[3] = {&grad_input, &grad_weight, &grad_bias};
         const bool contracts = !empty && (grad_input.given() || grad_weight.given());
-        const bool needs_output = contracts || (grad_bias.given() && (!empty || sums_bias_when_empty));
+        const bool needs_output = contracts || (grad_bias.given() && !bias_is_zero);
         const bool needs_input = grad_weight.given() && !empty, needs_kernel = grad_input.given() && !empty;
         if (needs_output)
             if (const int status = bind_operand(grad_output, &output)) return status;
@@ -175,13 +175,14 @@ private:
             for (Bound& result : results)
                 if (result.view && result.view->elements > 0 && result.staged.empty())
                     result.fill(0);  // staged are zeros
-            if (!sums_bias_when_empty || is_empty(grad_bias) || is_empty(grad_output)) return 0;
+            if (!grad_bias.given() || bias_is_zero || is_empty(grad_bias) || is_empty(grad_output)) return 0;
             for (int axis = 0; axis < 3; ++axis) {  // a geometry of grad_output alone
-                call.fine[axis] = call.coarse[axis];
-                call.window[axis] = 1;
+                call.fine[axis] = call.coarse[axis] = grad_output.size[size_t(axis) + 2];
+                call.window[axis] = call.stride[axis] = call.dilation[axis] = 1;
                 call.pad[axis] = 0;
             }
-            call.fine_channels = 1;
+            call.groups = 1;
+            call.fine_channels = call.coarse_channels = grad_output.size[1];
         }
         assign(&call, output, in, kernel, results);
         const int status = cg_run(&call);
@@ -234,7 +235,10 @@ std::shared_ptr<Executor> prepare(const Request& request, const CallTensors& ten
     made->transposed = request.transposed;
     made->precision = precision_of(request);
     made->empty = is_empty(made->grad_output) || is_empty(made->input) || is_empty(made->weight);
-    made->sums_bias_when_empty = tbc;
+    // The same as bias_is_zero of convgrad.core.plan.
+    made->bias_is_zero = !tbc && request.grad_bias &&
+                         (request.grad_output->shape[0] != request.input->shape[0] ||
+                          request.grad_bias->shape != Numbers{request.grad_output->shape[1]});
     made->workspace_bytes = kWorkspaceBytes;
     return made;
 }

@@ -112,8 +112,12 @@ def make_plan(problem: ConvProblem, advice: tuple[str, ...] = (), compute: str |
 
 
 def bias_is_zero(problem: ConvProblem) -> bool:
-    """Whether grad_bias is zero because an operand is empty, even where grad_output has elements.
+    """Whether there is no sum to give: a grad_output of another batch than input, or of other channels than grad_bias.
 
-    The convolution operator leaves by its empty path then (as PyTorch does); TBC always sums.
+    Only the empty path of the runtime lets such shapes pass; the host code writes zeros then.
     """
-    return problem.empty and problem.request.operator is Operator.CONV
+    r = problem.request
+    assert r.grad_output is not None and r.input is not None
+    if r.operator is Operator.TBC or r.grad_bias is None:
+        return False
+    return r.grad_output.shape[0] != r.input.shape[0] or r.grad_bias.shape != r.grad_output.shape[1:2]

@@ -31,7 +31,7 @@ class ConvProblem:
     data_order: AxisOrder
     weight_order: AxisOrder
     empty: bool
-    """Some operand has no elements: gradients that exist are zeros."""
+    """Some operand has no elements: grad_input and grad_weight, where they have any, are zeros."""
 
     @property
     def wants(self) -> tuple[bool, bool, bool]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from convgrad.core.products import A2_A3, A2_A3_950, KEYS, TBC_VENDOR
 from convgrad.core.status import Status
-from convgrad.rules.convolution_backward import EVERY_DTYPE, FLOATS_16, FLOATS_BF, math_rows
+from convgrad.rules.convolution_backward import EVERY_DTYPE, FLOATS_16, FLOATS_BF, INT_MAX_LESS_ONE, math_rows
 from convgrad.rules.vocabulary import (
     CPU,
     LARGEST_NUMBER,
@@ -129,6 +129,11 @@ _math = tuple(
     for r in math_rows(TBC_VENDOR, ("910",), VENDOR_AND_CPU)
 )  # fmt: skip
 
+_HF32_ON_910 = Rule(
+    "tbc.math.hf32.910", Stage.MATH, "math", OneOf((0, 1, 2)), products=("910",), conformance=DOCUMENT,
+    source="S0, cubeMathType 3", conflict="T17", note="the host code takes it for float16, where it changes nothing",
+)  # fmt: skip
+
 _FLOAT_GRAD_WEIGHT = (("grad_weight.dtype", FLOATS_BF),)
 _ties = (
     Rule("tbc.grad_input.dtype.tie", Stage.KERNEL, "grad_input.dtype", SameAs("input.dtype"), products=TBC_VENDOR,
@@ -141,6 +146,9 @@ _ties = (
 )  # fmt: skip
 
 _limits = (
+    *(Rule(f"tbc.limit.{t}.sizes", Stage.LIMIT, f"{t}.shape", Between(None, INT_MAX_LESS_ONE), products=A2_A3,
+           conformance=DOCUMENT, source=f"S1, limits table, {t}", conflict="T16",
+           note="S0 has no upper limit, and the host code no check") for t in ("grad_output", "input", "weight")),
     Rule("tbc.limit.window", Stage.LIMIT, "tbc.window", Between(None, 255), products=A2_A3_950, conformance=DOCUMENT,
          source="S1, limits table, weight", conflict="T15", note="S0 has the limit for 950 only"),
     Rule("tbc.limit.window.kernel", Stage.LIMIT, "tbc.window", Between(None, 255), INNER, A2_A3, RUNTIME,
@@ -150,5 +158,5 @@ _limits = (
 )  # fmt: skip
 
 RULES: tuple[Rule, ...] = (
-    *_nulls, *_product, *_dtypes, *_formats, *_sizes, *_shapes, *_math, *_ties, *_limits,
+    *_nulls, *_product, *_dtypes, *_formats, *_sizes, *_shapes, *_math, _HF32_ON_910, *_ties, *_limits,
 )  # fmt: skip

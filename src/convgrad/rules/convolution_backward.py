@@ -1,5 +1,8 @@
 """Rows of aclnnConvolutionBackward, in contract order: the first broken row names the status.
 
+The documents' law and limits hold for empty tensors too. The public host code leaves by a path of its own then, on the
+products that have one: rows under `EMPTY` are what that path looks at, rows under `FULL` what it skips (conflict C26).
+
 Sources: S2, S3 = the two revisions of the operator's document; UD = its newest public revision; host = what the
 public host code does; tests = what its tests expect; here = this project's own rule.
 """
@@ -34,6 +37,8 @@ PLAIN = ("transposed", (False,))
 TRANSPOSED = ("transposed", (True,))
 FULL = ("empty_path", (False,))
 EMPTY = ("empty_path", (True,))
+INPUT_FULL = ("input.empty", (False,))
+INPUT_EMPTY = ("input.empty", (True,))
 EIGHT_BIT = ("eight_bit", (True,))
 
 FLOATS_16 = ("float32", "float16")
@@ -154,13 +159,15 @@ def _format_rows(tensor: str) -> tuple[Rule, ...]:
 
 _formats = (
     *(row for tensor in (*OPERANDS, "grad_input", "grad_weight") for row in _format_rows(tensor)),
-    *(Rule(f"{tensor}.format.shared", Stage.FORMAT, f"{tensor}.layout", SameAs(f"{other}.layout"),
-           products=CONV_VENDOR, conformance=DOCUMENT, source="S2, parameter table, usage column", conflict="C9",
-           note="the runtime checks each tensor alone; ND with three axes counts as NCL")
-      for tensor, other in (("input", "grad_output"), ("grad_input", "input"), ("grad_weight", "weight"))),
-    Rule("grad_bias.format", Stage.FORMAT, "grad_bias.format", OneOf(("ND",)), products=A2_A3_950, when=(PLAIN,),
-         source="S2, parameter table, grad_bias",
+    *(Rule(f"{tensor}.rank.same", Stage.FORMAT, f"{tensor}.rank", SameAs(f"{other}.rank"), products=VENDOR_AND_CPU,
+           source="S2, error table, 161002: shapes", conflict="C9",
+           note="the documents ask for one format, which the rank decides; the runtime looks at each format alone")
+      for tensor, other in (("input", "grad_output"), ("weight", "input"))),
+    Rule("grad_bias.format", Stage.FORMAT, "grad_bias.format", OneOf(("ND",)), products=CONV_VENDOR,
+         conformance=DOCUMENT, source="S2, parameter table, grad_bias", conflict="C25",
          note="the host code does not look at it for transposed convolutions, nor on 910 and 310P"),
+    Rule("grad_bias.format.host", Stage.FORMAT, "grad_bias.format", OneOf(("ND",)), products=A2_A3_950,
+         conformance=RUNTIME, when=(PLAIN,), source="host, format check", conflict="C25"),
 )  # fmt: skip
 
 _sizes = tuple(
@@ -212,15 +219,17 @@ _D1_D3 = ("dims", (1, 3))
 _D2 = ("dims", (2,))
 
 _shapes = (
-    Rule("input.rank.same", Stage.SHAPE, "input.rank", SameAs("grad_output.rank"), products=VENDOR_AND_CPU,
-         source="S2, error table, 161002: shapes"),
-    Rule("weight.rank.same", Stage.SHAPE, "weight.rank", SameAs("input.rank"), products=VENDOR_AND_CPU,
-         source="S2, error table, 161002: shapes"),
-    Rule("grad_output.not_empty", Stage.SHAPE, "grad_output.empty", OneOf((False,)), products=CONV_VENDOR,
-         when=(FULL,), source="S2, gradOutput limits; tests", conflict="C8",
+    *(Rule(f"{t}.not_empty", Stage.SHAPE, f"{t}.shape", Between(1), products=OLDER, source="S3, " + t, conflict="C8",
+           note="950, A3 and A2 take an empty input, and an empty weight together with it")
+      for t in ("input", "weight")),
+    Rule("empty.weight.sizes", Stage.SHAPE, "weight.shape", Between(1), products=A2_A3_950, conformance=DOCUMENT,
+         when=(INPUT_FULL,), source="S2, weight limits", conflict="C27",
+         note="the host code asks for it only when grad_input is wanted"),
+    Rule("empty.weight.sizes.host", Stage.SHAPE, "weight.shape", Between(1), products=A2_A3_950, conformance=RUNTIME,
+         when=(EMPTY, INPUT_FULL, ("want.input", (True,))), source="host, empty path", conflict="C27"),
+    Rule("grad_output.not_empty", Stage.SHAPE, "grad_output.shape", Between(1), products=CONV_VENDOR,
+         when=(FULL, INPUT_FULL), source="S2, gradOutput limits; tests", conflict="C8",
          note="S3: never empty; S2, UD: empty only together with an empty input"),
-    *(Rule(f"{t}.not_empty", Stage.SHAPE, f"{t}.empty", OneOf((False,)), products=OLDER, source="S3, " + t,
-           conflict="C8", note="950, A3 and A2 take the empty path instead") for t in ("input", "weight")),
     Rule("grad_input.shape", Stage.SHAPE, "grad_input.shape", SameAs("input.shape"), products=VENDOR_AND_CPU,
          source="host, shape check"),
     Rule("grad_weight.shape", Stage.SHAPE, "grad_weight.shape", SameAs("weight.shape"), products=VENDOR_AND_CPU,
@@ -253,12 +262,17 @@ _shapes = (
     Rule("empty.bias_sizes.length", Stage.SHAPE, "bias_sizes.length", OneOf((1,)), products=A2_A3_950,
          conformance=RUNTIME, when=(EMPTY, ("want.bias", (True,))), source="host, empty path"),
     Rule("empty.bias_sizes.value", Stage.SHAPE, "bias_sizes", SameAs("bias_sizes.expected_when_empty"),
-         products=A2_A3_950, when=(EMPTY, ("want.bias", (True,))), source="S2, biasSizes; host, empty path"),
+         products=A2_A3_950, conformance=RUNTIME, when=(EMPTY, ("want.bias", (True,))), source="host, empty path"),
     Rule("empty.input", Stage.SHAPE, "input.batch_or_channels", Between(0, 0), products=A2_A3_950,
-         when=(EMPTY, ("want.input", (True,))), source="S2, input limits",
-         note="a zero depth, height or width alone is not enough"),
-    Rule("empty.weight", Stage.SHAPE, "weight.first", Between(1), products=A2_A3_950, when=(EMPTY, TRANSPOSED),
-         source="S2, empty tensor limits"),
+         conformance=DOCUMENT, when=(INPUT_EMPTY,), source="S2, input limits", conflict="C27",
+         note="a zero depth, height or width alone is not enough; the host code asks only when grad_input is wanted"),
+    Rule("empty.input.host", Stage.SHAPE, "input.batch_or_channels", Between(0, 0), products=A2_A3_950,
+         conformance=RUNTIME, when=(EMPTY, ("want.input", (True,))), source="host, empty path", conflict="C27"),
+    Rule("empty.weight", Stage.SHAPE, "weight.first", Between(1), products=A2_A3_950, conformance=DOCUMENT,
+         when=(INPUT_EMPTY,), source="S2, weight limits", conflict="C28",
+         note="of an empty weight C, D, H and W may be 0; the host code looks at transposed calls only"),
+    Rule("empty.weight.host", Stage.SHAPE, "weight.first", Between(1), products=A2_A3_950, conformance=RUNTIME,
+         when=(EMPTY, TRANSPOSED), source="host, empty path", conflict="C28"),
 )  # fmt: skip
 
 _channels = (
@@ -272,7 +286,8 @@ _channels = (
          products=VENDOR_AND_CPU, when=(FULL, TRANSPOSED), source="host, channel check", conflict="C20",
          note="documents write input for both cases; for transposed it is grad_output that the groups divide"),
     Rule("empty.channels.transposed.fine", Stage.CHANNEL, "grad_output.channels", SameAs("weight.fine_channels"),
-         products=A2_A3_950, when=(EMPTY, TRANSPOSED, ("input.batch_zero", (False,))), source="host, empty path"),
+         products=A2_A3_950, conformance=RUNTIME, when=(EMPTY, TRANSPOSED, ("input.batch_zero", (False,))),
+         source="host, empty path", conflict="C26"),
     Rule("channels.groups", Stage.CHANNEL, "weight.first", MultipleOf("groups"), products=VENDOR_AND_CPU,
          source="S2, error table, 161002: shapes", conflict="C12",
          note="the real stack lets it pass the host check and fails in the kernel (561103)"),
@@ -287,8 +302,10 @@ _spatial = (
          when=(FULL, PLAIN), source="S2, output size formula", conflict="C12", note=_SPATIAL_NOTE),
     Rule("spatial.transposed", Stage.SPATIAL, "input.size", SameAs("coarse.expected"), products=VENDOR_AND_CPU,
          when=(FULL, TRANSPOSED), source="S2, output size formula", conflict="C12", note=_SPATIAL_NOTE),
-    Rule("empty.window", Stage.SPATIAL, "reach", UpTo("padded"), products=A2_A3_950, when=(EMPTY, PLAIN),
-         source="S2, formula one under the limits table",
+    Rule("empty.window", Stage.SPATIAL, "reach", UpTo("padded"), products=A2_A3_950, conformance=DOCUMENT,
+         when=(INPUT_EMPTY, PLAIN), source="S2, formula one under the limits table"),
+    Rule("empty.window.host", Stage.SPATIAL, "reach", UpTo("padded"), products=A2_A3_950, conformance=RUNTIME,
+         when=(EMPTY, PLAIN), source="host, empty path",
          note="the host code doubles the wrong entries of a 4-element padding; the true sums are used here"),
     Rule("work.countable", Stage.SPATIAL, "work", Between(None, MOST_WORK), products=VENDOR_AND_CPU, when=(FULL,),
          source="here: counts fit 63 bits"),
@@ -298,7 +315,8 @@ _D3 = ("dims", (3,))
 _C14_NOTE = "no document names it; tests of the public code expect it"
 _C14_WHEN = (FULL, _D3, ("want.weight", (True,)), ("grouped", (True,)), ("grad_weight.dtype", ("float32",)))
 _kernels = (
-    Rule("dims.910", Stage.KERNEL, "dims", OneOf((1, 2)), products=OLDER, source="UD, product notes"),
+    Rule("dims.910", Stage.KERNEL, "dims", OneOf((1, 2)), products=OLDER, source="UD, product notes", conflict="C31",
+         note="S2 and S3 speak of 3-D without naming products"),
     Rule("grouped_3d.math", Stage.KERNEL, "math", OneOf((0, 1, 3)), products=A2_A3, conformance=RUNTIME,
          when=_C14_WHEN, source="tests", conflict="C14", note=_C14_NOTE),
     Rule("grouped_3d.promoted", Stage.KERNEL, "promoted", OneOf(("float32",)), products=A2_A3, conformance=RUNTIME,
@@ -317,7 +335,7 @@ def _limit(
     name: str, fact: str, high: int, products: tuple[str, ...], when: tuple[Condition, ...], source: str,
     note: str = _C13,
 ) -> Rule:  # fmt: skip
-    """An attribute out of its documented range ends inside the kernels."""
+    """An attribute out of its documented range ends inside the kernels, which the empty path does not reach."""
     return Rule(name, Stage.LIMIT, fact, Between(None, high), INNER, products, when=(FULL, *when), source=source,
                 conflict="C13", note=note)  # fmt: skip
 

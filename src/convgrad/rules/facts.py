@@ -117,16 +117,6 @@ for _field in TENSORS:
     _tensor_facts(_field)
 
 
-def _layout(f: Facts, field: str) -> Value:
-    layout, rank = f[f"{field}.format"], f[f"{field}.rank"]
-    return "NCL" if layout == "ND" and rank == 3 else layout
-
-
-for _field in ("grad_output", "input", "weight", "grad_input", "grad_weight"):
-    _fact(f"{_field}.layout", Kind.FORMAT, "its format, where ND with three axes counts as NCL",
-          f"format of {_field}", f"{_field} 的数据格式", lambda f, name=_field: _layout(f, name))  # type: ignore[misc]  # fmt: skip
-
-
 def _size(field: str, axis: int) -> Callable[[Facts], Value]:
     def read(f: Facts) -> Value:
         shape = f[f"{field}.shape"]
@@ -335,14 +325,13 @@ _fact("both_outputs", Kind.FLAG, "whether neither grad_input nor grad_weight is 
 
 def _empty_path(f: Facts) -> Value:
     r = f.request
-    if r.product not in EMPTY_PATH or r.operator is Operator.TBC or r.forward:
+    if r.conformance != "runtime" or r.product not in EMPTY_PATH or r.operator is Operator.TBC or r.forward:
         return False
     return bool(f["input.empty"] or f["weight.empty"])
 
 
-_fact("empty_path", Kind.FLAG, "ConvolutionBackward whose input or weight is empty, on a product with an "
-      "empty path (CG_PRODUCT_EMPTY_PATH)", "the empty path",
-      "空 Tensor 路径", _empty_path)  # fmt: skip
+_fact("empty_path", Kind.FLAG, "runtime conformance, ConvolutionBackward whose input or weight is empty, on a product "
+      "with an empty path (CG_PRODUCT_EMPTY_PATH)", "the empty path", "空 Tensor 路径", _empty_path)  # fmt: skip
 
 
 def _bias_shape(f: Facts) -> Value:
@@ -422,13 +411,16 @@ _fact("reach", Kind.LIST, "per axis dilation*(window-1) + 1, saturated", "reach 
 
 def _work(f: Facts) -> Value:
     r = f.request
-    coarse = r.input if r.transposed else r.grad_output
+    tbc = r.operator is Operator.TBC
+    coarse = r.input if r.transposed and not tbc else r.grad_output
     if coarse is None or r.weight is None:
         return None
-    return min(_span(coarse.shape) * _span(r.weight.shape[1:]), INT64_MAX)
+    taps = r.weight.shape[:2] if tbc else r.weight.shape[1:]
+    return min(_span(coarse.shape) * _span(taps), INT64_MAX)
 
 
-_fact("work", Kind.NUMBER, "span of grad_output (transposed: of input) * span of weight.shape[1:], saturated",
+_fact("work", Kind.NUMBER, "span of grad_output (transposed: of input) * span of weight.shape[1:] (TBC: of its first "
+      "two sizes, window and input channels), saturated",
       "number of multiply-adds", "乘加次数", _work)  # fmt: skip
 
 

@@ -18,6 +18,8 @@ _PHRASES: dict[tuple[str, tuple[object, ...]], tuple[str, str]] = {
     ("transposed", (True,)): ("in a transposed convolution", "转置卷积时"),
     ("empty_path", (False,)): ("", ""),
     ("empty_path", (True,)): ("when input or weight is empty", "input 或 weight 为空 Tensor 时"),
+    ("input.empty", (False,)): ("when input is not empty", "input 不为空 Tensor 时"),
+    ("input.empty", (True,)): ("when input is empty", "input 为空 Tensor 时"),
     ("eight_bit", (True,)): ("when a tensor is an 8-bit float", "存在 8 位浮点 Tensor 时"),
     ("weight.eight_bit", (False,)): ("", ""),
     ("want.input", (True,)): ("when grad_input is wanted", "需要 gradInput 时"),

@@ -205,7 +205,7 @@ class Rule:
     note: str = ""
     """Where the sources disagree: what each says."""
     conflict: str = ""
-    """Id of the disagreement (C1..C20, T1..T15), for the table of contradictions."""
+    """Id of the disagreement (C1..C31, T1..T17), for the table of contradictions."""
 
     @property
     def other(self) -> str | None:
