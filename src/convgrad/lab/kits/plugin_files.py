@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from convgrad.text.files import replace_text
+from convgrad.text.files import write_text
 
 LEVELS: Mapping[str, Mapping[str, str]] = {
     "kernel": {
@@ -108,5 +108,5 @@ def write(kit: str, directory: Path) -> Path:
     """Writes a kit's file; its path."""
     name, made = KITS[kit]
     directory.mkdir(parents=True, exist_ok=True)
-    replace_text(directory / name, made())
+    write_text(directory / name, made())
     return directory / name
