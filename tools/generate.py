@@ -160,6 +160,10 @@ def products_include() -> str:
         "static constexpr ProductName kProductPrefixes[] = {",
         *(f'    {{"{prefix}", {places[product.key]}}},' for prefix, product in products.PREFIXES),
         "};",
+        f'static constexpr const char *kNoRules = "{products.NO_RULES}";',
+        "static constexpr const char *const kWithoutRules[] = {",
+        *(f'    "{products.plain_name(name)}",' for name in products.WITHOUT_RULES),
+        "};",
         "",
     ])  # fmt: skip
 

@@ -78,7 +78,9 @@ def test_operators(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("product", "soc"),
-    [("A2", "Ascend910B3"), ("Ascend950PR_9599", "Ascend950PR_9599"), ("Atlas A3", "Ascend910_9391")],
+    [("A2", "Ascend910B3"), ("Ascend950PR_9599", "Ascend950PR_9599"), ("Atlas A3", "Ascend910_9391"),
+     ("Ascend910B4", "Ascend910B3"), ("A5", "Ascend950PR_9599"), ("Ascend910_9382", "Ascend910_9391"),
+     ("Atlas A2 训练系列产品/Atlas 800I A2 推理产品/A200I A2 Box 异构组件", "Ascend910B3")],
 )
 def test_soc_name_follows_the_product(product: str, soc: str) -> None:
     """CONVGRAD_PRODUCT takes keys, SoC names and marketing names."""
@@ -87,9 +89,10 @@ def test_soc_name_follows_the_product(product: str, soc: str) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_an_unknown_product_is_refused_by_aclInit() -> None:
-    """A misspelt product is an error with a message, not a silent default."""
-    done = run(build(SOURCES / "strict.cpp"), "clean_program", environment={"CONVGRAD_PRODUCT": "Ascend12345"})
+@pytest.mark.parametrize("product", ["Ascend12345", "Ascend910_55", "KirinX90"])
+def test_an_unknown_product_is_refused_by_aclInit(product: str) -> None:
+    """A misspelt product, or one without rules, is an error with a message, not a silent default."""
+    done = run(build(SOURCES / "strict.cpp"), "clean_program", environment={"CONVGRAD_PRODUCT": product})
     assert done.returncode == 7
 
 

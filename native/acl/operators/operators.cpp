@@ -46,7 +46,7 @@ private:
 
 int choose_product(Request* request) {
     const Settings chosen = settings();
-    if (chosen.product < 0) return fail(ACLNN_ERR_PARAM_INVALID, "CONVGRAD_PRODUCT names no known product");
+    if (chosen.product < 0) return fail(ACLNN_ERR_PARAM_INVALID, "CONVGRAD_PRODUCT names %s", chosen.refusal);
     request->product = chosen.product;
     request->runtime_conformance = chosen.runtime_conformance;
     return 0;

@@ -7,6 +7,7 @@ namespace convgrad {
 struct Settings {
     int product = -1;  // place among the products
     bool runtime_conformance = false;
+    const char* refusal = "";  // what CONVGRAD_PRODUCT names while `product` is -1
 };
 
 // Reads the environment anew; a status and a message when it names something unknown.

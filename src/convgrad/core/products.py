@@ -33,21 +33,23 @@ PRODUCTS: tuple[Product, ...] = (
     Product(
         "950", "Ascend 950PR / 950DT (910_95)",
         ("950", "A950", "910_95", "arch35", "3510", "Ascend 950", "ascend950pr", "ascend950dt", "dav-3510",
-         "A5", "Ascend350", "Atlas 350", "昇腾910_95 AI处理器"),
+         "A5", "Atlas A5", "Ascend350", "Atlas 350", "Ascend 950PR/Ascend 950DT", "昇腾910_95 AI处理器"),
         ("ascend950", "950", "ascend910_95", "910_95"), "Ascend950PR_9599", "950", "hf32_10", empty_path=True,
     ),
     Product(
         "A3", "Atlas A3 training / inference series",
         ("A3", "Atlas A3", "910_93", "910C", "Atlas 800T A3", "Atlas 800I A3", "Atlas 900 A3",
          "Atlas A3 training series", "Atlas A3 inference series", "Atlas A3 训练系列产品", "Atlas A3 推理系列产品",
-         "昇腾910_93 AI处理器"),
+         "Atlas A3 训练系列产品/Atlas A3 推理系列产品", "昇腾910_93 AI处理器"),
         ("ascend910_93", "910_93", "ascend910c"),
         "Ascend910_9391", "A2", empty_path=True,
     ),
     Product(
         "A2", "Atlas A2 training series / Atlas 800I A2 / A200I A2 Box",
         ("A2", "Atlas A2", "910B", "Atlas 800T A2", "Atlas 800I A2", "Atlas 900 A2", "A200I A2 Box", "2201", "dav-2201",
-         "Atlas A2 training series", "Atlas A2 训练系列产品", "Atlas 800I A2 推理产品", "昇腾910B AI处理器"),
+         "Atlas A2 training series", "Atlas A2 inference series", "Atlas A2 训练系列产品", "Atlas A2 推理系列产品",
+         "Atlas A2 训练系列产品/Atlas A2 推理系列产品", "Atlas 800I A2 推理产品", "A200I A2 Box 异构组件",
+         "Atlas A2 训练系列产品/Atlas 800I A2 推理产品/A200I A2 Box 异构组件", "昇腾910B AI处理器"),
         ("ascend910b", "910b"), "Ascend910B3", "A2", empty_path=True,
     ),
     Product(
@@ -76,10 +78,11 @@ PRODUCTS: tuple[Product, ...] = (
 )
 
 WITHOUT_RULES: tuple[str, ...] = (
-    "Ascend910_55", "MC62CM12A", "mc62", "KirinX90", "Kirin9030", "Ascend031", "Ascend035", "Ascend610",
+    "Ascend910_55", "910_55", "MC62CM12A", "mc62", "KirinX90", "Kirin9030", "Ascend031", "Ascend035", "Ascend610",
     "Ascend610Lite", "BS9SX1A", "SD3403", "OPTG", "TsnsC", "TsnsE", "Hi3796CV300CS", "Hi3796CV300ES",
 )
 """SoC names of the same platform files whose convolution gradients no document describes."""
+NO_RULES = "a chip on which no document describes convolution gradients, so there are no rules to apply"
 
 KEYS: tuple[str, ...] = tuple(p.key for p in PRODUCTS)
 EMPTY_PATH: tuple[str, ...] = tuple(p.key for p in PRODUCTS if p.empty_path)
@@ -97,14 +100,15 @@ A2_A3_950 = of_generation("950", "A2")
 OLDER = of_generation("910")
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """A name as it is compared: lower case, without blanks and strokes."""
     return "".join(c for c in name.lower() if c not in " -_/")
 
 
-NAMES: dict[str, Product] = {_plain(name): p for p in PRODUCTS for name in (p.key, p.soc_name, *p.spellings)}
-_WITHOUT_RULES = frozenset(_plain(name) for name in WITHOUT_RULES)
+NAMES: dict[str, Product] = {plain_name(name): p for p in PRODUCTS for name in (p.key, p.soc_name, *p.spellings)}
+_WITHOUT_RULES = frozenset(map(plain_name, WITHOUT_RULES))
 # Longest first, so that `ascend910_93…` is not taken for a shorter family name.
-PREFIXES = sorted(((_plain(x), p) for p in PRODUCTS for x in p.prefixes), key=lambda pair: -len(pair[0]))
+PREFIXES = sorted(((plain_name(x), p) for p in PRODUCTS for x in p.prefixes), key=lambda pair: -len(pair[0]))
 
 
 def find(name: str | Product) -> Product:
@@ -112,7 +116,7 @@ def find(name: str | Product) -> Product:
     if isinstance(name, Product):
         return name
     try:
-        plain = _plain(str(name))
+        plain = plain_name(str(name))
     except MemoryError:
         raise
     except Exception:  # an object that does not tell its name
@@ -120,8 +124,7 @@ def find(name: str | Product) -> Product:
     if plain in NAMES:
         return NAMES[plain]
     if plain in _WITHOUT_RULES:
-        keys = ", ".join(KEYS)
-        raise ValueError(f"product {name!r}: no convolution gradient rules are known for it; use one of {keys}")
+        raise ValueError(f"product {name!r} is {NO_RULES}: use one of {', '.join(KEYS)}")
     for prefix, product in PREFIXES:
         if plain.startswith(prefix):
             return product
