@@ -33,7 +33,7 @@ def assert_same(request: Request, status: int, text: str, *, replay: bool) -> st
     answer = ANSWER.fullmatch(text)
     assert answer is not None, text
     assert answer["rule"] == verdict.rule_id, f"{text}\n{request}"
-    assert answer["text"] == f"{OPERATOR_NAMES[request.operator]}: {verdict.message}"
+    assert answer["text"] == f"{OPERATOR_NAMES[request.operator]}: {verdict.vendor_message}"
     assert answer["code"] == {1: "EZ1001", 5: "EZ9999"}[status // 100000]
     if replay:
         again = check(Request.parse(answer["line"]))

@@ -532,3 +532,52 @@ def test_the_deterministic_switch_is_accepted():
         np.testing.assert_array_equal(call["gradWeight"], want.weight)
     assert aclnn.aclrtSetSysParamOpt(aclnn.ACL_OPT_DETERMINISTIC, 4) == 100000
     assert aclnn.aclrtGetSysParamOpt(1) == (0, 0) and aclnn.aclrtCtxGetSysParamOpt(1) == (0, 107021)
+
+
+# ---- dtypes no operator computes in, names of parameters --------------------------------------------------------
+
+OTHER_DTYPES = {"int32": (3, "ACL_INT32", np.int32), "complex64": (16, "ACL_COMPLEX64", np.complex64),
+                "bool": (12, "ACL_BOOL", np.bool_), "int8": (2, "ACL_INT8", np.int8),
+                "uint1": (30, "ACL_UINT1", np.uint8), "float4_e2m1": (40, "ACL_FLOAT4_E2M1", np.uint8),
+                "undefined": (-1, "ACL_DT_UNDEFINED", np.uint8)}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHER_DTYPES)
+def test_a_tensor_of_any_dtype_is_made_and_phase_one_refuses_it(name):
+    """By number, by the vendor's name and by ours; whichever tensor it is, the answer is 161002 and says the dtype."""
+    code, vendor, storage = OTHER_DTYPES[name]
+    for dtype in (code, vendor, name):
+        for parameter in ("gradOutput", "input", "weight", "gradInput", "gradWeight", "gradBias"):
+            call = conv_call()
+            data = np.zeros(call[parameter].size, storage)
+            layout = "ND" if parameter == "gradBias" else "NCHW"
+            call[parameter] = aclnn.aclCreateTensor(call[parameter].shape, dtype, None, 0, layout, None, data)
+            assert call[parameter].dtype == name
+            _, executor, status = aclnn.aclnnConvolutionBackwardGetWorkspaceSize(*call.values())
+            assert (executor, status) == (None, Status.PARAM_INVALID)
+            assert f"got {name} [rule" in aclnn.aclGetRecentErrMsg()
+
+
+def test_numbers_the_vendor_has_not_are_dtypes_and_formats_too():
+    """Code 99 is refused by phase 1, with a line that reads back."""
+    call = conv_call()
+    data = np.zeros(call["input"].size, np.uint8)
+    call["input"] = aclnn.aclCreateTensor(call["input"].shape, 99, None, 0, 98, None, data)
+    assert aclnn.aclnnConvolutionBackwardGetWorkspaceSize(*call.values())[2] == Status.PARAM_INVALID
+    text = aclnn.aclGetRecentErrMsg()
+    assert "got code99" in text
+    line = text.partition("reproduce: ")[2].rstrip("]\n")
+    assert convgrad.check(convgrad.Request.parse(line)).rule_id == "input.dtype.a2"
+
+
+def test_messages_of_tbc_name_the_parameter_self():
+    """What the functional door calls grad_output is `self` in the vendor's call."""
+    for change, words in (({"self": None}, "self must be given; got null"),
+                          ({"self": np.ones((9, 9, 9), np.float32)}, "shape of self must equal [T_out, B, C_out]"),
+                          ({"self": np.ones((5, 2, 4), np.float64)}, "dtype of self must be one of"),
+                          ({"input": np.ones((7, 2, 3), np.float16)}, "dtype of input must equal dtype of self"),
+                          ({"self": object()}, "dtype of self must be one of")):  # fmt: skip
+        call = tbc_call(**change)
+        assert aclnn.aclnnConvTbcBackwardGetWorkspaceSize(*call.values())[2] != 0
+        text = aclnn.aclGetRecentErrMsg()
+        assert words in text and "grad_output" not in text.partition("[rule")[0], text

@@ -120,3 +120,25 @@ def test_a_broadcast_giant_is_refused_by_arithmetic_alone():
     assert verdict.status is Status.PARAM_INVALID
     with pytest.raises(ConvGradError):
         convgrad.plan(Request.parse(line))
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_missing_tensor_is_a_null_pointer(place):
+    """None where a tensor is wanted is 161001 in every door, not a dtype."""
+    arrays = [np.ones((1, 1, 3), np.float32)] * 3
+    arrays[place] = None
+    name = ("grad_output", "input", "weight")[place]
+    for door in (convgrad.conv_backward, convgrad.conv_tbc_backward):
+        with pytest.raises(ConvGradError, match=f"{name} must be given; got null") as error:
+            door(*arrays)
+        assert (error.value.status, error.value.rule) == (161001, f"null.{name}")
+
+
+@pytest.mark.parametrize(("name", "value"), [("output_mask", "abc"), ("output_mask", ""), ("transposed", "no"),
+                                             ("output_mask", ("a", "b", "c")), ("transposed", b"0")])  # fmt: skip
+def test_text_is_no_truth_value(name, value):
+    """Words in the place of flags are refused: every one of them would be true."""
+    one = np.ones((1, 1, 3), np.float32)
+    with pytest.raises(ConvGradError) as error:
+        convgrad.conv_backward(one, one, np.ones((1, 1, 1), np.float32), **{name: value})
+    assert error.value.rule == f"{name}.type"

@@ -49,7 +49,7 @@ bool holds(const cg_rule& rule, const Fact& fact, const Fact& other) {
 template <size_t Count> std::string name_of(const cg_code_name (&names)[Count], int64_t code) {
     for (const cg_code_name& row : names)
         if (row.code == code) return row.name;
-    return "code " + std::to_string(code);
+    return "code" + std::to_string(code);
 }
 
 std::string print(cg_fact name, const Fact& fact) {

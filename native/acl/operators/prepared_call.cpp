@@ -219,7 +219,7 @@ std::shared_ptr<Executor> prepare(const Request& request, const CallTensors& ten
         const CallTensor& call;
         const AxisOrder& order;
         View* view;
-    } views[] = {{"grad_output", tensors.grad_output, data, &made->grad_output},
+    } views[] = {{tbc ? "self" : "grad_output", tensors.grad_output, data, &made->grad_output},
                  {"input", tensors.input, data, &made->input},
                  {"weight", tensors.weight, kernel, &made->weight},
                  {"grad_input", tensors.grad_input, data, &made->grad_input},

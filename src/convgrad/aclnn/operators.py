@@ -51,7 +51,8 @@ def aclnnConvTbcBackwardGetWorkspaceSize(
     tensors = {"gradOutput": self, "input": input, "weight": weight, "bias": bias, "gradInput": gradInput,
                "gradWeight": gradWeight, "gradBias": gradBias}  # fmt: skip
     try:
-        slots = {name: slot(name, passed, "ND") for name, passed in tensors.items()}
+        named = {name: "self" if name == "gradOutput" else name for name in tensors}
+        slots = {name: slot(named[name], passed, "ND") for name, passed in tensors.items()}
         specs = {name: None if s is None else s.spec for name, s in slots.items()}
         request = Request(
             Operator.TBC, specs["gradOutput"], specs["input"], specs["weight"], specs["bias"],
@@ -78,7 +79,7 @@ def _phase_one(request: Request, slots: dict[str, Slot | None]) -> PhaseOne:
     decision = decide(request)
     verdict = decision.verdict
     if decision.plan is None:
-        text = f"{verdict.message} [rule {verdict.rule_id}; reproduce: {verdict.line}]"
+        text = f"{verdict.vendor_message} [rule {verdict.rule_id}; reproduce: {verdict.line}]"
         return _refused(request.operator, verdict.status, text)
     plan = decision.plan
     given = {name: s for name, s in slots.items() if s is not None}

@@ -16,6 +16,9 @@ from convgrad.core.request import FORMAT_BY_RANK, TensorSpec
 from convgrad.core.status import Status
 from convgrad.core.tensor import Tensor, UnsaidFormat
 
+_COMPUTED = frozenset(row.name for row in dtypes.ALL if row.is_tensor_dtype)
+_COMPUTE_ONLY = frozenset(row.name for row in dtypes.ALL if not row.is_tensor_dtype)
+
 
 class Unreadable(Exception):
     """An argument that cannot be what the call asks for; the two-phase door turns it into a status."""
@@ -57,8 +60,9 @@ def aclCreateTensor(
 ) -> aclTensor | None:  # fmt: skip
     """A tensor over `tensorData`; `None`, with a message, when the view does not lie inside the data.
 
-    `dataType` and `format` are the vendor's codes or names. Data of another NumPy type of the same width is
-    taken as codes, as the vendor takes memory.
+    `dataType` and `format` are the vendor's codes or names, or ours. Data of another NumPy type of the same width is
+    taken as codes, as the vendor takes memory. A dtype that no operator here computes in (integers, complex numbers,
+    bool, ...) gives a tensor as well, of any data: phase 1 answers 161002 to it.
     """
     try:
         return _created(viewDims, dataType, stride, offset, format, storageDims, tensorData)
@@ -72,16 +76,18 @@ def _created(
     storage_dims: Sequence[int] | None, data: object,
 ) -> aclTensor:  # fmt: skip
     shape = _sizes("viewDims", view)
-    row = dtypes.find(dtype) if isinstance(dtype, str) else dtypes.from_acl(number("dataType", dtype))
-    name = layouts.find(layout).name if isinstance(layout, str) else layouts.from_acl(number("format", layout)).name
-    if not row.is_tensor_dtype or any(n < 0 for n in shape):
-        raise Unreadable(f"no tensor has dtype {row.name} and shape {shape}")
+    kind = dtypes.name_of(dtype if isinstance(dtype, str) else number("dataType", dtype))
+    name = layouts.name_of(layout if isinstance(layout, str) else number("format", layout))
+    if kind in _COMPUTE_ONLY or any(n < 0 for n in shape):
+        raise Unreadable(f"no tensor has dtype {kind} and shape {shape}")
     strides = _contiguous(shape) if stride is None else _sizes("stride", stride)
     if len(strides) != len(shape):
         raise Unreadable(f"{len(strides)} strides for {len(shape)} sizes")
     storage_shape = shape if storage_dims is None else _sizes("storageDims", storage_dims)
-    first, storage = number("offset", offset), flat_storage(data, row.name)
-    tensor = aclTensor(shape, row.name, strides, first, name, storage_shape, storage)
+    first, storage = number("offset", offset), flat_storage(data, kind)
+    tensor = aclTensor(shape, kind, strides, first, name, storage_shape, storage)
+    if kind not in _COMPUTED:
+        return tensor  # no call reads it: phase 1 refuses the dtype
     if tensor.storage.size < prod(storage_shape):
         raise Unreadable(f"storage shape {storage_shape} needs more than the {tensor.storage.size} elements given")
     if not tensor.fits(tensor.storage):
@@ -107,8 +113,10 @@ def flat_storage(data: object, dtype: str) -> AnyArray:
     array = data.data if isinstance(data, Tensor) else as_memory(data, "tensorData")
     if not array.flags.c_contiguous:
         raise Unreadable("tensorData must be one contiguous piece of memory")
-    wanted = rounding.storage(dtypes.find(dtype))
     flat = array.reshape(-1)
+    if dtype not in _COMPUTED:
+        return flat
+    wanted = rounding.storage(dtypes.find(dtype))
     if flat.dtype == wanted:
         return flat
     if flat.dtype.itemsize != wanted.itemsize or flat.dtype.kind not in "uiV":

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from convgrad.core.status import ConvGradTypeError
+from convgrad.core.status import ConvGradError, ConvGradTypeError, Status
 
 AnyArray = NDArray[Any]
 
@@ -69,6 +69,8 @@ def as_memory(source: object, name: str) -> AnyArray:
 
 
 def _read(source: object, name: str) -> AnyArray:
+    if source is None:
+        raise ConvGradError(f"{name} must be given; got null", status=Status.PARAM_NULLPTR, rule=f"null.{name}")
     try:
         if isinstance(source, np.ndarray) or not hasattr(source, "__dlpack__"):
             array = _from_numpy(source, name)

@@ -162,6 +162,29 @@ def find(spelling: str | Dtype) -> Dtype:
     return _BY_SPELLING[key]
 
 
+OTHER_NAMES: dict[int, str] = {
+    -1: "undefined", 2: "int8", 3: "int32", 4: "uint8", 6: "int16", 7: "uint16", 8: "uint32", 9: "int64",
+    10: "uint64", 12: "bool", 13: "string", 16: "complex64", 17: "complex128", 29: "int4", 30: "uint1",
+    33: "complex32", 37: "float8_e8m0", 38: "float6_e3m2", 39: "float6_e2m3", 40: "float4_e2m1", 41: "float4_e1m2",
+}  # fmt: skip
+"""aclDataTypes that no rule accepts: a tensor can have one, and the refusal says its name."""
+
+
+def name_of(dtype: int | str) -> str:
+    """The name of an aclDataType told by its number, its `ACL_` name or ours; a number the vendor has not is `codeN`.
+
+    >>> name_of(3), name_of("ACL_COMPLEX64"), name_of(27), name_of("fp16"), name_of(99)
+    ('int32', 'complex64', 'bfloat16', 'float16', 'code99')
+    """
+    if not isinstance(dtype, str):
+        row = _BY_ACL_CODE.get(dtype)
+        return row.name if row else OTHER_NAMES.get(dtype, f"code{dtype}")
+    key = dtype.strip().lower()
+    for prefix in _PREFIXES:
+        key = key.removeprefix(prefix)
+    return key if key in OTHER_NAMES.values() else find(dtype).name
+
+
 def from_acl(code: int) -> Dtype:
     """The row of an aclDataType; ValueError when the code is none of the float tensor dtypes."""
     if code not in _BY_ACL_CODE:

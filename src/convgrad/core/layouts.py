@@ -76,6 +76,22 @@ def find(name: str | Layout) -> Layout:
     return _BY_NAME[key]
 
 
+OTHER_NAMES: dict[int, str] = {
+    -1: "UNDEFINED", 12: "NC1HWC0_C04", 50: "FRACTAL_NZ_C0_16", 51: "FRACTAL_NZ_C0_32", 52: "FRACTAL_NZ_C0_2",
+    53: "FRACTAL_NZ_C0_4", 54: "FRACTAL_NZ_C0_8",
+}  # fmt: skip
+"""aclFormats that no rule accepts and nothing here converts: a tensor can have one, and the refusal says its name."""
+
+
+def name_of(layout: int | str) -> str:
+    """The name of an aclFormat told by its number or its name; a number the vendor has not is `codeN`."""
+    if not isinstance(layout, str):
+        row = _BY_ACL_CODE.get(layout)
+        return row.name if row else OTHER_NAMES.get(layout, f"code{layout}")
+    key = layout.strip().upper().removeprefix("ACL_").removeprefix("FORMAT_")
+    return key if key in OTHER_NAMES.values() else find(layout).name
+
+
 def from_acl(code: int) -> Layout:
     """The row of an aclFormat; ValueError when the code is not in the table."""
     if code not in _BY_ACL_CODE:

@@ -6,21 +6,12 @@ from convgrad.core import dtypes, layouts, products
 from convgrad.core.request import Operator
 from convgrad.rules.check import RULES
 from convgrad.rules.facts import FACTS, Fact, Kind
-from convgrad.rules.sentences import pieces
+from convgrad.rules.sentences import pieces, with_vendor_names
 from convgrad.rules.vocabulary import DEMANDS, Between, Conformance, OneOf, Rule
 
-# Names of vendor codes that no row of ours has, so that a refusal can print them.
-_OTHER_DTYPES = {
-    -1: "undefined", 2: "int8", 3: "int32", 4: "uint8", 6: "int16", 7: "uint16", 8: "uint32", 9: "int64",
-    10: "uint64", 12: "bool", 13: "string", 16: "complex64", 17: "complex128", 29: "int4", 30: "uint1",
-    33: "complex32", 37: "float8_e8m0", 38: "float6_e3m2", 39: "float6_e2m3", 40: "float4_e2m1", 41: "float4_e1m2",
-}  # fmt: skip
-_OTHER_FORMATS = {
-    -1: "UNDEFINED", 12: "NC1HWC0_C04", 50: "FRACTAL_NZ_C0_16", 51: "FRACTAL_NZ_C0_32", 52: "FRACTAL_NZ_C0_2",
-    53: "FRACTAL_NZ_C0_4", 54: "FRACTAL_NZ_C0_8",
-}  # fmt: skip
-DTYPE_NAMES = {r.acl_code: r.name for r in dtypes.ALL if r.acl_code is not None} | _OTHER_DTYPES
-FORMAT_NAMES = {r.acl_code: r.name for r in layouts.ALL if r.acl_code is not None} | _OTHER_FORMATS
+# With the vendor codes that no row of ours has, so that a refusal can print them.
+DTYPE_NAMES = {r.acl_code: r.name for r in dtypes.ALL if r.acl_code is not None} | dtypes.OTHER_NAMES
+FORMAT_NAMES = {r.acl_code: r.name for r in layouts.ALL if r.acl_code is not None} | layouts.OTHER_NAMES
 _FACTS = list(FACTS.values())  # those no row asks about as well: the C side reads each by name
 _CONFORMANCE_BITS = {Conformance.BOTH: 3, Conformance.DOCUMENT: 1, Conformance.RUNTIME: 2}
 
@@ -119,7 +110,7 @@ class _Tables:
             self.conditions += rows
         return self._condition_places[key], len(rows)
 
-    def row(self, rule: Rule) -> str:
+    def row(self, operator: Operator, rule: Rule) -> str:
         low, high = "INT64_MIN", "INT64_MAX"
         first, count = 0, 0
         if isinstance(rule.must, Between):
@@ -129,7 +120,7 @@ class _Tables:
             codes = tuple(_code(FACTS[rule.fact], v) for v in rule.must.options)
             first, count = self.place(codes), len(codes)
         mask = sum(1 << products.KEYS.index(p) for p in rule.products)
-        text_first, text_second = pieces(rule)
+        text_first, text_second = (with_vendor_names(operator, text) for text in pieces(rule))
         other = _constant("CG_FACT_", rule.other) if rule.other else "-1"
         cells = (
             f'"{rule.id}"', int(rule.status), f"0x{mask:02x}", _CONFORMANCE_BITS[rule.conformance],
@@ -142,7 +133,7 @@ class _Tables:
 def rules_include(notice: str) -> str:
     """The whole text of native/generated/rules.inc."""
     tables = _Tables()
-    rows = {operator: [tables.row(rule) for rule in RULES[operator]] for operator in Operator}
+    rows = {operator: [tables.row(operator, rule) for rule in RULES[operator]] for operator in Operator}
     lines = [f"/* {notice}", *HEAD.splitlines(), *_enums(), *_STRUCTS.splitlines(), ""]
     lines += _array("cg_fact_row CG_FACTS", [
         f'{{"{f.name}", {_constant("CG_KIND_", f.kind.value)}}}' for f in _FACTS

@@ -7,7 +7,7 @@ from convgrad.core.request import CONFORMANCES, Operator
 from convgrad.rules import sentences
 from convgrad.rules.check import RULES
 from convgrad.rules.contradictions import CONTRADICTIONS, SOURCES, source_words
-from convgrad.rules.vocabulary import Rule
+from convgrad.rules.vocabulary import LANGUAGES, Rule
 
 
 def rows_of(operator: Operator, product: str) -> list[Rule]:
@@ -28,17 +28,16 @@ def rules_page() -> str:
             rows = rows_of(operator, product.key)
             lines += [f"## {operator.function} on {product.key}", "", f"{product.title}; {len(rows)} rows.", ""]
             lines += ["| rule | demand | 要求 | document | runtime | source |", "|---|---|---|---|---|---|"]
-            lines += [_row(rule) for rule in rows]
+            lines += [_row(operator, rule) for rule in rows]
             lines.append("")
     return "\n".join(lines)
 
 
-def _row(rule: Rule) -> str:
+def _row(operator: Operator, rule: Rule) -> str:
     answers = [str(int(rule.status)) if rule.conformance.covers(c) else "" for c in CONFORMANCES]
     conflict = f" ([{rule.conflict}](contradictions.md))" if rule.conflict else ""
-    cells = (
-        f"`{rule.id}`", sentences.sentence(rule), sentences.sentence(rule, "zh"), *answers, rule.source + conflict
-    )
+    said = [sentences.with_vendor_names(operator, sentences.sentence(rule, language)) for language in LANGUAGES]
+    cells = (f"`{rule.id}`", *said, *answers, rule.source + conflict)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

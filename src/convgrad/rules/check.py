@@ -49,6 +49,11 @@ class Verdict:
         return self.rule.id if self.rule else ""
 
     @property
+    def vendor_message(self) -> str:
+        """The message with the parameter names of the vendor's call, as the two-phase doors say it."""
+        return sentences.with_vendor_names(self.request.operator, self.message)
+
+    @property
     def line(self) -> str:
         """The problem line that reproduces it."""
         return str(self.request)

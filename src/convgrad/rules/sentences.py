@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from typing import Any
 
+from convgrad.core.request import Operator
 from convgrad.rules.facts import FACTS, Facts
 from convgrad.rules.vocabulary import LANGUAGES, Rule, say_value
 
@@ -34,6 +36,14 @@ _PHRASES: dict[tuple[str, tuple[object, ...]], tuple[str, str]] = {
     ("dims", (2,)): ("in 2-D", "2D 时"),
     ("dims", (3,)): ("in 3-D", "3D 时"),
 }
+
+
+_SELF = re.compile(r"\bgrad_output\b")
+
+
+def with_vendor_names(operator: Operator, text: str) -> str:
+    """A text with the parameter names of the vendor's call: TBC calls its grad_output `self`."""
+    return _SELF.sub("self", text) if operator is Operator.TBC else text
 
 
 def subject(rule: Rule, language: str = "en") -> str:

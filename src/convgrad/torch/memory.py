@@ -9,7 +9,7 @@ import ml_dtypes
 import torch
 
 from convgrad.core.arrays import AnyArray
-from convgrad.core.status import ConvGradError
+from convgrad.core.status import ConvGradError, Status
 
 # dtypes NumPy has no name for: seen as integers of their width, then as what ml_dtypes calls them.
 _SEEN_AS: dict[torch.dtype, tuple[torch.dtype, Any]] = {
@@ -44,6 +44,8 @@ def unreadable(tensor: torch.Tensor) -> tuple[str, str, str] | None:
 
 def refuse_unreadable(tensor: object, name: str) -> None:
     """Raises unless `tensor` is a dense real tensor in CPU memory."""
+    if tensor is None:
+        raise ConvGradError(f"{name} must be given; got null", status=Status.PARAM_NULLPTR, rule=f"null.{name}")
     if not isinstance(tensor, torch.Tensor):
         kind = type(tensor).__name__
         raise ConvGradError(f"{name} must be a torch.Tensor, not {kind}", rule=f"{name}.type", value=kind)
