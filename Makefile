@@ -2,12 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CORE := $(VENV)/.core
 READY := $(VENV)/.ready
+TORCH ?= torch==2.13.0
 JOBS ?= 2
 
 .PHONY: training-plot bench-torch demo test lint check generate clean scaleout campaign-cases campaign campaign-short sanitize fuzz digests digests-write
 
-demo: $(READY)
+demo: $(CORE)
 	$(BIN)/python examples/demo.py
 
 test: $(READY)
@@ -51,12 +53,20 @@ training-plot: $(READY)
 bench-torch: $(READY)
 	$(BIN)/python benchmarks/torch_backward.py
 
-# The environment is rebuilt when the packaging or the native sources change; objects are kept in build/ meanwhile.
-$(READY): pyproject.toml CMakeLists.txt $(shell find native -type f 2>/dev/null)
+# Environments: the core with its report, and everything the tests use. Rebuilt when the packaging or the native
+# sources change; objects are kept in build/ meanwhile. PyTorch first: the one this repository is measured with, so that nothing else is pulled.
+SOURCES := pyproject.toml CMakeLists.txt $(shell find native -type f 2>/dev/null)
+$(CORE): $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --upgrade pip
-	$(BIN)/pip install -q -C build-dir='build/{wheel_tag}' -e '.[test,dev,dask,report,torch]'
-	touch $(READY)
+	$(BIN)/pip install -q -C build-dir='build/{wheel_tag}' -e '.[report]'
+	touch $(CORE)
+
+$(READY): $(SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --upgrade 'pip>=25.1'
+	$(BIN)/pip install -q '$(TORCH)'
+	$(BIN)/pip install -q -C build-dir='build/{wheel_tag}' -e '.[dask,report,torch]' --group test --group dev
+	touch $(CORE) $(READY)
 
 # The C library under ASan with UBSan, and under TSan; and fuzzed (FUZZ_SECONDS, 300 by default).
 sanitize: $(READY)

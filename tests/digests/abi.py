@@ -14,8 +14,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import convgrad
-
 RECORD = Path(__file__).with_name("abi.txt")
 ENGINE_HEADER = Path(__file__).resolve().parents[2] / "native" / "include" / "convgrad.h"
 
@@ -74,10 +72,7 @@ def snapshot() -> list[str]:
         for path in sorted(prefix.rglob("*")):
             kind = f"link {os.readlink(path)}" if path.is_symlink() else "directory" if path.is_dir() else "file"
             lines.append(f"{kind} {path.relative_to(prefix)}")
-        library = convgrad.engine_info().library
-        assert library is not None
-        lines += _symbols(library)
-        lines += _symbols(prefix / "lib64" / "libconvgrad_aclnn.so")
+        lines += _symbols(prefix / "lib64" / "libconvgrad.so")
         include = prefix / "include"
         for header in sorted(include.rglob("*.h")):
             lines += _header(header, str(header.relative_to(include)), include)

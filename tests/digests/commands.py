@@ -34,7 +34,7 @@ FILES = {
     "wrong.json": '{"cases": 5}\n',
 }
 VERBS = ("run", "check", "explain", "plan", "rules", "dtypes", "cases", "golden", "kit", "compare", "standards",
-         "bench", "tile", "scan", "sdk")  # fmt: skip
+         "bench", "tile", "scan", "sdk", "doctor")  # fmt: skip
 HELPS = (
     "--help", *(f"{verb} --help" for verb in VERBS),
     *(f"cases {verb} --help" for verb in ("convert", "list", "gen", "schema")),

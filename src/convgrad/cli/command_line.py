@@ -48,6 +48,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("tile", "convgrad.cli.tile", "run the tile kernel on a problem: coverage, offsets, walk"),
     Verb("scan", "convgrad.cli.scan", "find a PyTorch model's convolutions and what each product says"),
     Verb("sdk", "convgrad.cli.sdk", "install headers and libraries that stand in for the vendor's"),
+    Verb("doctor", "convgrad.cli.doctor", "show versions, engine, instruction set, optional packages"),
 )
 
 

@@ -24,10 +24,10 @@ import convgrad
 from convgrad.text.files import write_bytes, write_text
 from convgrad.text.terminal import UsageError, print_json
 
-LIBRARY = "libconvgrad_aclnn.so"
+LIBRARY = "libconvgrad.so"
 LIBRARY_NAMES = (
     "libascendcl.so", "libacl_rt.so", "libnnopbase.so", "libopapi.so", "libopapi_nn.so", "libopapi_math.so",
-    "libcust_opapi.so", "libop_common.so", "libruntime.so", "libhccl.so",
+    "libcust_opapi.so", "libop_common.so", "libruntime.so", "libhccl.so", "libconvgrad_aclnn.so",
 )  # fmt: skip
 """Every name a build script may link; all of them are the one library."""
 MANIFEST = Path("share/convgrad/manifest.json")
@@ -78,7 +78,7 @@ def compile_library(sources: Path, scratch: Path, options: Sequence[str] = ()) -
     jobs = str(os.cpu_count() or 1)
     for command in (
         [cmake, "-S", str(sources), "-B", str(scratch), *options],
-        [cmake, "--build", str(scratch), "--target", "convgrad_aclnn", "--parallel", jobs],
+        [cmake, "--build", str(scratch), "--target", "convgrad", "--parallel", jobs],
     ):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -177,7 +177,10 @@ def _refuse_foreign_files(prefix: Path, targets: Sequence[Path]) -> None:
 def _replace(target: Path, source: Path) -> None:
     """A copy that is renamed to the target: a running program keeps the file it has mapped."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(target, source.read_bytes(), 0o755 if target.suffix == ".so" else 0o644)
+    content = source.read_bytes()
+    if target.suffix == ".pc":
+        content = content.replace(b"@VERSION@", convgrad.__version__.encode())
+    write_bytes(target, content, 0o755 if target.suffix == ".so" else 0o644)
 
 
 def _link(target: Path, points_to: str) -> None:

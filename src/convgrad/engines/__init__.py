@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -22,8 +23,14 @@ NAMES = ("native", "reference")
 
 # What os.environ holds, from the process itself: looking there takes as long as a small problem. The interpreter's lock
 # is kept meanwhile, so that no other Python thread changes it.
-_getenv = ctypes.PyDLL(None).getenv
-_getenv.restype, _getenv.argtypes = ctypes.c_char_p, (ctypes.c_char_p,)
+if sys.platform == "win32":  # no handle of the whole process there, and no native engine to be quick with
+
+    def _getenv(name: bytes) -> bytes | None:
+        value = os.environ.get(name.decode())
+        return None if value is None else value.encode()
+else:
+    _getenv = ctypes.PyDLL(None).getenv
+    _getenv.restype, _getenv.argtypes = ctypes.c_char_p, (ctypes.c_char_p,)
 
 
 @dataclass(frozen=True, slots=True)

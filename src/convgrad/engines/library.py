@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import struct
+import sys
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import convgrad
 from convgrad.core.plan import Plan
 
 ABI_VERSION = 2
+NAME = "libconvgrad.dylib" if sys.platform == "darwin" else "libconvgrad.so"
 _OUT_OF_MEMORY = 2
 
 
@@ -21,7 +25,7 @@ class LibraryError(OSError):
 def library_path() -> Path | None:
     """Where the library lies: an editable install spreads the package over two directories."""
     for directory in convgrad.__path__:
-        candidate = Path(directory) / "_lib" / "libconvgrad.so"
+        candidate = Path(directory) / "_lib" / NAME
         if candidate.is_file():
             return candidate
     return None
@@ -32,7 +36,8 @@ def library() -> ctypes.CDLL:
     """The loaded library with its functions declared."""
     path = library_path()
     if path is None:
-        raise LibraryError("libconvgrad.so is not beside the package; build it with `pip install .`")
+        raise LibraryError(f"{NAME} is not beside the package; install a wheel, or build it with `pip install .`")
+    _refuse_a_cut_file(path)
     lib = ctypes.CDLL(str(path))
     if lib.cg_abi_version() != ABI_VERSION:
         raise LibraryError(f"{path} has ABI version {lib.cg_abi_version()}, this package needs {ABI_VERSION}")
@@ -60,14 +65,44 @@ def library() -> ctypes.CDLL:
     return lib
 
 
+def _refuse_a_cut_file(path: Path) -> None:
+    """The loader maps a truncated ELF file as it is, and its first missing page ends the process with SIGBUS."""
+    with path.open("rb") as file:
+        head = file.read(64)
+        if len(head) < 64 and head[:4] == b"\x7fELF"[: len(head)]:
+            raise LibraryError(f"{path} is truncated ({len(head)} bytes): install convgrad anew")
+        if head[:6] != b"\x7fELF\x02\x01":  # not 64-bit little-endian ELF: the loader says what it is
+            return
+        offset, size, count = (*struct.unpack_from("<Q", head, 32), *struct.unpack_from("<HH", head, 54))
+        file.seek(offset)
+        segments = file.read(size * count)
+    present = path.stat().st_size
+    # Segment: type, flags, offset, address (two), bytes in the file.
+    ends = [sum(struct.unpack_from("<8xQ16xQ", segments, at)) for at in range(0, len(segments) - 55, size or 56)]
+    if len(ends) < count or max(ends, default=0) > present:
+        raise LibraryError(f"{path} is truncated ({present} bytes): install convgrad anew")
+
+
 @cache
-def available() -> bool:
-    """Whether the library can be loaded here."""
+def why_not() -> str:
+    """Why the library cannot be loaded here; empty when it can."""
     try:
         library()
-    except OSError:
-        return False
-    return True
+    except OSError as error:
+        return str(error)
+    return ""
+
+
+@cache
+def available() -> bool:
+    """Whether the library can be loaded here; where it cannot, the reason is told once."""
+    if why_not():
+        warnings.warn(
+            f"convgrad computes with its slow reference engine: {why_not()} (`convgrad doctor` tells more; "
+            "CONVGRAD_ENGINE=reference asks for it without this warning)",
+            RuntimeWarning, stacklevel=2,
+        )  # fmt: skip
+    return not why_not()
 
 
 def isa() -> str:

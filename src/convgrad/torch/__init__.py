@@ -11,7 +11,7 @@
 try:
     import torch  # noqa: F401
 except ImportError as error:
-    raise ImportError("convgrad.torch needs PyTorch: pip install 'convgrad[torch]' (torch==2.13.0)") from error
+    raise ImportError("convgrad.torch needs PyTorch: pip install 'convgrad[torch]' (torch>=2.10)") from error
 
 from convgrad.torch.emulation import Call, Emulation, Record, emulate
 from convgrad.torch.functional import conv_backward, conv_tbc, conv_tbc_backward, convolution

@@ -15,7 +15,7 @@ def share_threads() -> bool:
     """Lets the engine compute on PyTorch's OpenMP threads; False where there are none to be found."""
     try:
         team = ctypes.CDLL(None).GOMP_parallel  # PyTorch loads its runtime for the whole process
-    except (AttributeError, OSError):
+    except (AttributeError, OSError, TypeError):  # TypeError: Windows has no handle of the whole process
         return False
     if not library.available():
         return False

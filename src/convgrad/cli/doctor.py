@@ -1,0 +1,87 @@
+"""`convgrad doctor`: what this installation is made of, which engine computes, and what to do where something lacks."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import warnings
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import convgrad
+from convgrad.engines import library
+from convgrad.text.terminal import ExitCode, print_json, table
+
+NEEDED = ("numpy", "ml_dtypes")
+OPTIONAL = (
+    ("torch", "pip install 'convgrad[torch]'", "scan, emulate, impact; PyTorch's time in run and bench"),
+    ("dask", "pip install 'convgrad[dask]'", "arrays larger than memory, runs on many machines"),
+    ("rich", "pip install 'convgrad[report]'", "coloured tables"),
+    ("openpyxl", "pip install 'convgrad[report]'", "xlsx files"),
+    ("onnx", "pip install onnx", "scan of ONNX files"),
+)
+
+
+def findings() -> dict[str, Any]:
+    """Everything `convgrad doctor` shows, as plain values."""
+    forced = os.environ.get("CONVGRAD_ENGINE", "")
+    with warnings.catch_warnings(record=True):  # what it would warn of is told below
+        info = convgrad.engine_info()
+    advice = []
+    if library.why_not():
+        advice.append(f"the native engine cannot be loaded: {library.why_not()}")
+        advice.append("reinstall: pip install --force-reinstall --no-deps convgrad")
+    elif info.engine == "reference":
+        advice.append(f"CONVGRAD_ENGINE={forced} asks for the slow reference engine: unset it for speed")
+    return {
+        "convgrad": convgrad.__version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()} {' '.join(platform.libc_ver())}".strip(),
+        "engine": info.engine,
+        "isa": info.isa,
+        "threads": info.threads,
+        "library": info.library,
+        "reason": library.why_not(),
+        "needed": {name: _version(name) for name in NEEDED},
+        "optional": {name: _version(name) for name, _, _ in OPTIONAL},
+        "environment": {key: value for key, value in sorted(os.environ.items()) if key.startswith("CONVGRAD_")},
+        "advice": advice,
+    }
+
+
+def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb `doctor`."""
+    parser = subparsers.add_parser(
+        "doctor", help="show versions, engine, instruction set, threads, optional packages",
+        description="Show what this installation is made of and what to do where something lacks. Exit code 4 when the "
+        "native engine cannot be loaded.",
+    )  # fmt: skip
+    parser.set_defaults(run=_command)
+
+
+def _command(arguments: argparse.Namespace) -> int:
+    found = findings()
+    if arguments.json:
+        print_json(found)
+    else:
+        print("\n".join(_lines(found)))
+    return ExitCode.INTERNAL if found["reason"] else ExitCode.PASS
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    rows = [(key, found[key]) for key in ("convgrad", "python", "platform", "engine", "isa", "threads", "library")]
+    rows += list(found["needed"].items()) + list(found["environment"].items())
+    lines = [table(("", sys.executable), [row for row in rows if row[1] != ""])]
+    optional = [(name, found["optional"][name] or f"missing: {how}", what) for name, how, what in OPTIONAL]
+    lines += ["", table(("optional", "", "for"), optional), ""]
+    return lines + (found["advice"] or ["Nothing to do: the native engine computes."])
+
+
+def _version(name: str) -> str:
+    """The installed version of a package, without importing it; empty when it is not there."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
