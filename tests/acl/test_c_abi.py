@@ -145,6 +145,20 @@ def test_strict_mode_reports_the_mistake(name: str) -> None:
     assert printed in done.stdout
 
 
+def test_memory_that_was_set_counts_as_written() -> None:
+    """aclrtMemset fills an input as well as a copy does: no report, and the gradient of zeros is zero."""
+    done = strictly("set_the_input_to_zero")
+    assert "nothing was ever" not in done.stderr and "status 0\n0\n" in done.stdout, done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("value, on", [("1", True), ("yes", True), ("0", False), ("", False), (None, False)])
+def test_which_settings_turn_strict_mode_on(value: str | None, on: bool) -> None:
+    """CONVGRAD_STRICT=0, an empty one and none at all are off: memory that nothing was copied to is let through."""
+    environment = {} if value is None else {"CONVGRAD_STRICT": value}
+    done = run(build(SOURCES / "strict.cpp"), "forget_to_copy_the_input", environment=environment)
+    assert ("status 361001" in done.stdout, "convgrad strict" in done.stderr) == (on, on), done.stderr
+
+
 @pytest.mark.parametrize("name", STOPPED)
 def test_strict_mode_stops_the_program_at_the_access(name: str) -> None:
     """Host code that touches device memory faults at once, and the report names block, size and place."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from ctypes import c_uint64, c_void_p
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from acl_library import DeviceArray, bool_array, int_arrays, library
 from convgrad import aclnn, engines
-from convgrad.core import dtypes, rounding
-from convgrad.core.request import Operator, Request, TensorSpec
+from convgrad.core import dtypes, products, rounding
+from convgrad.core.request import CONFORMANCES, MATH_NAMES, Operator, Request, TensorSpec
 from convgrad.core.tensor import Tensor
+from convgrad.rules.check import check
 
 # Each line says what it is there for.
 LINES = """
@@ -114,7 +117,27 @@ def run_in_python(r: Request, tensors: dict[str, Tensor | None]) -> int:
 @pytest.mark.parametrize("line", PROBLEMS)
 def test_same_bytes_as_the_python_package(line: str, view: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random data, whole storages compared: results are equal bit for bit, and nothing beside them is written."""
-    request = Request.parse(line)
+    assert_same_bytes(Request.parse(line), line, view, monkeypatch)
+
+
+HAVE_IT = [key for key in products.KEYS if check(Request.parse(f"conv n2 c4>6 i9 k3 p1 fp16 on={key}")).ok]
+
+
+@pytest.mark.parametrize("product", HAVE_IT)
+def test_same_bytes_on_every_product_under_every_math(product: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each product's own compute dtype for each math and dtype: a row of another product has other bits or a status."""
+    met = 0
+    for dtype, math, shape in itertools.product(("fp32", "fp16", "bf16"), MATH_NAMES, ("i7x6 k3x2 p1x0", "i9 k3 p1")):
+        for words, conformance in itertools.product(("conv n2 c4>6", "tconv n2 c4>6"), CONFORMANCES):
+            line = f"{words} {shape} {dtype} math={math} on={product}"
+            request = replace(Request.parse(line), conformance=conformance)
+            if check(request).ok:
+                assert_same_bytes(request, line, "contiguous", monkeypatch)
+                met += 1
+    assert met > 10
+
+
+def assert_same_bytes(request: Request, line: str, view: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONVGRAD_PRODUCT", request.product)
     monkeypatch.setenv("CONVGRAD_CONFORMANCE", request.conformance)
     assert engines.chosen() == "native"

@@ -581,3 +581,16 @@ def test_messages_of_tbc_name_the_parameter_self():
         assert aclnn.aclnnConvTbcBackwardGetWorkspaceSize(*call.values())[2] != 0
         text = aclnn.aclGetRecentErrMsg()
         assert words in text and "grad_output" not in text.partition("[rule")[0], text
+
+
+def test_one_array_in_two_places_is_pointed_elsewhere_in_both():
+    """grad_output and input are the same object: a new address counts for both of them."""
+    same, weight = np.ones((1, 1, 4), np.float32), np.ones((1, 1, 1), np.float32)
+    grad_weight = np.zeros_like(weight)
+    size, executor, status = aclnn.aclnnConvolutionBackwardGetWorkspaceSize(
+        same, same, weight, [1], [1], [0], [1], False, [0], 1, [False, True, False], 0, None, grad_weight, None
+    )
+    assert status == 0
+    assert aclnn.aclSetInputTensorAddr(executor, 0, same, np.full((1, 1, 4), 3, np.float32)) == 0
+    assert aclnn.aclnnConvolutionBackward(np.empty(max(size, 1), np.uint8), size, executor, None) == 0
+    assert grad_weight.item() == 4 * 3 * 3

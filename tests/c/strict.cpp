@@ -90,6 +90,14 @@ void forget_to_copy_the_input() {
     aclSetRawTensorAddr(call.input.tensor, fresh);
     status(call.run());
 }
+void set_the_input_to_zero() {
+    Call call;
+    void *fresh = block(16);
+    aclrtMemset(fresh, 16, 0, 16);
+    aclSetRawTensorAddr(call.input.tensor, fresh);
+    status(call.run());
+    std::printf("%g\n", call.grad_weight.read()[0]);
+}
 void pass_a_host_pointer() {
     Call call;
     std::vector<float> host(4, 1);
@@ -173,7 +181,8 @@ struct { const char *name; void (*body)(); } mistakes[] = {
 #define MISTAKE(name) {#name, name}
     MISTAKE(clean_program), MISTAKE(read_device_memory), MISTAKE(write_device_memory), MISTAKE(write_past_the_end),
     MISTAKE(read_before_the_start), MISTAKE(read_freed_memory), MISTAKE(copy_past_the_end), MISTAKE(copy_from_freed_memory),
-    MISTAKE(copy_in_the_wrong_direction), MISTAKE(free_twice), MISTAKE(forget_to_copy_the_input), MISTAKE(pass_a_host_pointer),
+    MISTAKE(copy_in_the_wrong_direction), MISTAKE(free_twice), MISTAKE(forget_to_copy_the_input), MISTAKE(set_the_input_to_zero),
+    MISTAKE(pass_a_host_pointer),
     MISTAKE(pass_a_short_block), MISTAKE(pass_a_freed_block), MISTAKE(name_a_small_workspace),
     MISTAKE(allocate_a_small_workspace), MISTAKE(give_no_workspace), MISTAKE(fresh_memory_is_nan),
     MISTAKE(write_past_pinned_memory), MISTAKE(write_far_past_pinned_memory), MISTAKE(forget_the_device),

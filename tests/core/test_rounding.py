@@ -375,3 +375,20 @@ def test_examples_in_docstrings() -> None:
         result = doctest.testmod(module)
         assert result.attempted > 0
         assert result.failed == 0
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("kind", ["int64", "uint64"])
+def test_64_bit_integers_tie_only_where_they_are_halfway(kind, sign):
+    """2**62 + half a quantum is a tie, one more or less is not: float64 in between would see ties everywhere."""
+    if kind == "uint64" and sign < 0:
+        return
+    for name in ("float32", "bfloat16", "hf32"):
+        row = dtypes.find(name)
+        half = 2 ** (62 - row.significant_bits)
+        for low, up in ((2**62, 2**62 + 2 * half), (2**62 + 2 * half, 2**62 + 4 * half)):
+            middle = low + half
+            even = low if (low // (2 * half)) % 2 == 0 else up
+            want = [low, low, {"even": even, "away": up, "zero": low}[row.ties.value], up, up]
+            given = np.array([sign * v for v in (low, middle - 1, middle, middle + 1, up)], kind)
+            assert [int(v) for v in rounding.round_to(row, given)] == [sign * v for v in want], name

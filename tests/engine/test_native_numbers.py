@@ -89,3 +89,30 @@ def test_scalar_rounding_starts_from_float64(dtype):
     assert library.library().cg_round(dtype.engine_code, x.ctypes.data, out.ctypes.data, x.size) == 0
     with np.errstate(over="ignore"):
         assert same(out, rounding.round_to(dtype, x))
+
+
+@pytest.mark.parametrize("cast", dtypes.ALL, ids=str)
+@pytest.mark.parametrize("dtype", STORED, ids=str)
+def test_every_dtype_loads_and_stores_under_every_cast(dtype, cast):
+    """Both ways, float64 and float16 included: rounded to the cast, then as stored; vectors and their tails."""
+    rng = np.random.default_rng([dtype.engine_code, cast.engine_code])
+    edge = [0.0, -0.0, np.inf, -np.inf, np.nan, 65504.0, 65520.0, 1e-8, 3.4e38, -448.0, 464.0, 1e-45, 2.0**-126]
+    values = np.concatenate([edge, rng.standard_normal(84) * 2.0 ** rng.integers(-30, 30, 84)]).astype(np.float32)
+    stored = rounding.store(dtype, values)
+    with np.errstate(over="ignore"):
+        read = rounding.round_to(cast, rounding.load(dtype, stored)).astype(np.float32)
+        written = rounding.store(dtype, rounding.round_to(cast, values))
+    for length in (1, 3, 4, 7, 8, 15, 17, values.size):
+        piece = np.ascontiguousarray(stored[-length:])
+        assert same(engine_load(piece, dtype, cast), read[-length:]), length
+        got = engine_store(np.ascontiguousarray(values[-length:]), dtype, cast)
+        assert same(rounding.load(dtype, got), rounding.load(dtype, written[-length:])), length
+
+
+def test_float64_is_read_as_the_nearest_float32():
+    """Numbers between two float32 values go to the nearer one, ties to even."""
+    one = np.float64(1)
+    values = np.array([one + 2.0**-25, one + 2.0**-24, one + 3 * 2.0**-24, one + 2.0**-24 + 2.0**-50,
+                       -(one + 2.0**-24)])
+    row = dtypes.find("float64")
+    assert engine_load(values, row, dtypes.find("float32")).tolist() == values.astype(np.float32).tolist()

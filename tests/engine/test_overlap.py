@@ -47,6 +47,22 @@ def test_both_languages_answer_alike():
     assert not asked_of_the_engine((1,) * 70, (0,) * 70, 1) and not may_overlap_itself((1,) * 70, (0,) * 70, 1)
 
 
+@pytest.mark.skipif(not library.available(), reason="the native library is not built")
+def test_the_most_axes_and_what_is_too_hard():
+    """64 axes that are apart are apart; one more, or strides no order can tell apart, counts as overlapping."""
+    apart = tuple(2**i for i in range(63))
+    assert not asked_of_the_engine((2,) * 62, apart[:62], 1) and not may_overlap_itself((2,) * 62, apart[:62], 1)
+    sixty_four = (*(2**i for i in range(62)), 2**62, 2**63 - 1)
+    assert asked_of_the_engine((2,) * 64, sixty_four, 1) == may_overlap_itself((2,) * 64, sixty_four, 1) is True
+    many = (1,) * 10 + (2,) * 60
+    steps = (7,) * 10 + apart[:60]
+    assert not asked_of_the_engine(many, steps, 1), "axes of one element do not count"
+    assert asked_of_the_engine((2,) * 65, (*apart, 2**62, 2**62), 1)
+    # Elements 2 and 3 apart never meet at these sizes, but no stride steps over the other's reach: yes.
+    assert may_overlap_itself((2, 2), (2, 3), 2) and asked_of_the_engine((2, 2), (2, 3), 2)
+    assert not may_overlap_itself((2, 2), (2, 4), 2) and not asked_of_the_engine((2, 2), (2, 4), 2)
+
+
 def test_an_overlap_is_never_missed():
     """Whatever shares a byte, looked at byte by byte, is found."""
     rng = random.Random(8)

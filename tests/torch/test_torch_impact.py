@@ -128,3 +128,19 @@ def test_bad_input(change, words):
     call = {"model": model, "loss_fn": loss_fn, "batch": batch, "modes": ("hf32",), **change}
     with pytest.raises(ValueError, match=words):
         door.impact(**call)
+
+
+def test_signs_and_zeros_are_counted_apart():
+    """A zero has no sign: it is no flip, on either side; -1 against 1 is one."""
+    found = door.layer_impact.Difference.between(np.array([0.0, -1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0, 0.0]))
+    assert (found.sign_flips, found.zeroed) == (0.25, 0.25)
+
+
+def test_a_loss_scale_is_divided_out_exactly():
+    """Tiny gradients in bfloat16, whose range needs no scale: a power of two changes no number of the report."""
+    torch.manual_seed(0)
+    layer, x = nn.Conv2d(1, 1, 3, bias=False), torch.randn(1, 1, 8, 8)
+    loss = lambda y: (y * 1e-9).sum()  # noqa: E731
+    plain, scaled = (door.impact(layer, loss, x, modes=("bfloat16",), loss_scale=s) for s in (1.0, 2.0**20))
+    assert plain.layers == scaled.layers and plain.updates == scaled.updates
+    assert plain.layers[0].difference.mere > 0

@@ -1,0 +1,169 @@
+"""Gradients where a break once went unseen: memory that is shared, odd, dirty or cut into pieces."""
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import convgrad
+import textbook
+from convgrad import Request
+from convgrad.engines import library, result_memory
+
+pytestmark = pytest.mark.skipif(not library.available(), reason="the native library is not built")
+
+
+def integers(shape, seed=0, dtype=np.float32, most=4):
+    return np.random.default_rng([seed, *shape]).integers(-most + 1, most, shape).astype(dtype)
+
+
+def test_live_large_results_never_share_memory():
+    """Results above the recycled size, three alive at once, in turns that give memory back in between."""
+    size = result_memory.RECYCLED_ANYWAY + 4096
+    make = lambda: result_memory.empty((size,), np.dtype(np.uint8))  # noqa: E731
+    for _ in range(3):
+        live = [make() for _ in range(3)]
+        for value, array in enumerate(live):
+            array[:: 1 << 20] = value
+        assert all((array[:: 1 << 20] == value).all() for value, array in enumerate(live))
+        assert not any(np.shares_memory(a, b) for a, b in itertools.combinations(live, 2))
+        first = live.pop(0)
+        del first, array
+        again = make()
+        assert not any(np.shares_memory(again, a) for a in live)
+
+
+@pytest.mark.parametrize("stride, padding, dilation, window", [
+    (3, 4, 2, 3), (4, 5, 3, 3), (5, 7, 4, 2), (3, 8, 5, 4), (4, 3, 2, 5), (3, 1, 4, 2), (7, 10, 3, 4),
+])
+def test_strides_of_three_and_more_with_padding_and_dilation(stride, padding, dilation, window):
+    """The remainder of taps before the tensor is negative: every class of positions meets its own taps."""
+    x, w = integers((2, 3, 19, 17)), integers((4, 3, window, window))
+    size = [(n + 2 * padding - dilation * (window - 1) - 1) // stride + 1 for n in (19, 17)]
+    g = integers((2, 4, *size), 1)
+    pads = ((padding, padding),) * 2
+    want = textbook.conv_backward(*(a.astype("f8") for a in (g, x, w)), (stride,) * 2, pads, (dilation,) * 2, False, 1)
+    got = convgrad.conv_backward(g, x, w, stride=stride, padding=padding, dilation=dilation)
+    for mine, theirs in zip((got.input, got.weight, got.bias), want, strict=True):
+        assert np.array_equal(mine, theirs)
+
+
+def depthwise(height, width, stride, dtype=np.float32, channels=8, window=3):
+    x, w = integers((1, channels, height, width), dtype=dtype), integers((channels, 1, window, window), dtype=dtype)
+    size = [(n + 2 - window) // stride + 1 for n in (height, width)]
+    g = integers((1, channels, *size), 1, dtype)
+    got = convgrad.conv_backward(g, x, w, stride=stride, padding=1, groups=channels)
+    want = textbook.conv_backward(*(a.astype("f8") for a in (g, x, w)), (stride,) * 2, ((1, 1),) * 2, (1, 1), False,
+                                  channels)  # fmt: skip
+    return all(np.array_equal(np.asarray(a, "f8"), b) for a, b in zip((got.input, got.weight, got.bias), want,
+                                                                      strict=True))
+
+
+@pytest.mark.parametrize("height", range(4, 18))
+def test_depthwise_heights_around_the_bands(height):
+    """Bands of eight lines: the last one is short, full, or missing."""
+    for width, stride in ((9, 1), (16, 1), (15, 2), (33, 2)):
+        assert depthwise(height, width, stride), (width, stride)
+
+
+def test_classes_without_taps_after_a_large_call():
+    """Window 1 at stride 2 and 3: positions no tap meets are zero, however dirty the scratch memory is."""
+    for stride in (2, 3):
+        convgrad.conv_backward(*(np.full(s, 7, np.float32) for s in ((2, 64, 40, 40), (2, 64, 40, 40), (64, 64, 3, 3))),
+                               padding=1)  # fmt: skip
+        for groups in (1, 8):
+            x, w = np.ones((1, 8, 12, 13), np.float32), np.ones((8, 8 // groups, 1, 1), np.float32)
+            g = np.ones((1, 8, -(-12 // stride), -(-13 // stride)), np.float32)
+            got = convgrad.conv_backward(g, x, w, stride=stride, groups=groups).input
+            want = np.zeros_like(x)
+            want[:, :, ::stride, ::stride] = 8 // groups
+            assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16], ids=str)
+@pytest.mark.parametrize("width", [3, 7, 15, 23, 31, 47, 63])
+def test_widths_one_short_of_a_vector(width, dtype):
+    """The writer of results ends its last vector one element early: nothing is left out, nothing beside is written."""
+    x, w = integers((1, 8, 5, width), dtype=dtype, most=2), integers((8, 8, 3, 3), dtype=dtype, most=2)
+    g = integers((1, 8, 5, width), 1, dtype, most=2)
+    room = np.full((1, 8, 5, width + 2), 9, dtype)
+    convgrad.conv_backward(g, x, w, padding=1, out=(room[..., 1:-1], None, None))
+    want = textbook.conv_backward(*(a.astype("f8") for a in (g, x, w)), (1, 1), ((1, 1),) * 2, (1, 1), False, 1)[0]
+    assert np.array_equal(room[..., 1:-1].astype("f8"), want)
+    assert (room[..., 0].astype("f8") == 9).all() and (room[..., -1].astype("f8") == 9).all()
+
+
+@pytest.mark.parametrize("window", [255, 1000, 3000])
+def test_bias_of_windows_cut_into_groups_of_taps(window):
+    """The bias is summed once, however many pieces a long window is cut into."""
+    length = window + 40
+    x, w, g = integers((2, 3, length)), integers((5, 3, window), 1), integers((2, 5, 41), 2)
+    got = convgrad.conv_backward(g, x, w)
+    assert np.array_equal(got.bias, g.sum((0, 2)))
+    assert np.array_equal(got.weight[:, :, -1], np.einsum("nol,ncl->oc", g, x[:, :, window - 1 :]))
+
+
+@pytest.mark.parametrize("product, math", [*itertools.product(("A2", "950", "910", "cpu"), range(4))])
+@pytest.mark.parametrize("dtype", ["fp32", "fp16", "bf16"])
+def test_bias_channels_last_under_every_math(product, math, dtype):
+    """grad_bias sums the original grad_output, in whatever order it lies and whatever operands are rounded to."""
+    words = ("keep", "allow_down", "fp16", "hf32")
+    request = Request.parse(f"conv n2 c8>12 i9x7 k3x3 p1 {dtype} math={words[math]} want=xwb on={product}")
+    try:
+        plan = convgrad.plan(request)
+    except convgrad.ConvGradError:
+        pytest.skip("the product refuses it")
+    kind = {"fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16}[dtype]
+    rng = np.random.default_rng(math)
+    g, x, w = (rng.standard_normal(s).astype(kind) for s in ((2, 12, 9, 7), (2, 8, 9, 7), (12, 8, 3, 3)))
+    last = [np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1) for a in (g, x, w)]
+    exact = g.astype("f8").sum((0, 2, 3))
+    size = np.abs(g.astype("f8")).sum((0, 2, 3))
+    quantum = {"fp32": 2.0**-22, "fp16": 2.0**-10, "bf16": 2.0**-7}[dtype]
+    for operands in ((g, x, w), last):
+        found = np.asarray(plan.run(*operands).bias, "f8")
+        assert (np.abs(found - exact) <= size * 2.0**-20 + np.abs(exact) * quantum).all()
+    whole = [np.asarray(integers(s, 3, kind), kind) for s in (g.shape, x.shape, w.shape)]
+    spread = [np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1) for a in whole]
+    assert np.array_equal(plan.run(*spread).bias.astype("f8"), whole[0].astype("f8").sum((0, 2, 3)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64], ids=str)
+@pytest.mark.parametrize("shift", [1, 2, 3])
+def test_results_at_odd_addresses(dtype, shift):
+    """`out` at an address that is no multiple of its elements: written right, and nothing before or behind it."""
+    x, w, g = (integers(s, i, dtype) for i, s in enumerate(((2, 4, 9, 9), (6, 4, 3, 3), (2, 6, 9, 9))))
+    want = convgrad.conv_backward(g, x, w, padding=1)
+    memory = np.full(x.nbytes + 64, 0x55, np.uint8)
+    view = memory[shift : shift + x.nbytes].view(dtype).reshape(x.shape)
+    convgrad.conv_backward(g, x, w, padding=1, out=(view, None, None))
+    assert np.array_equal(view, want.input)
+    assert (memory[:shift] == 0x55).all() and (memory[shift + x.nbytes :] == 0x55).all()
+
+
+def test_operands_at_odd_addresses():
+    """Operands that are not aligned give the gradients of their copies."""
+    x, w, g = (integers(s, i) for i, s in enumerate(((2, 4, 9, 9), (6, 4, 3, 3), (2, 6, 9, 9))))
+    odd = []
+    for array in (g, x, w):
+        memory = np.zeros(array.nbytes + 1, np.uint8)
+        odd.append(memory[1:].view(np.float32).reshape(array.shape))
+        odd[-1][...] = array
+    got, want = convgrad.conv_backward(*odd, padding=1), convgrad.conv_backward(g, x, w, padding=1)
+    assert np.array_equal(got.input, want.input) and np.array_equal(got.weight, want.weight)
+
+
+@pytest.mark.parametrize("exponent", [-126, -100, -75, -64, -60])
+def test_tiny_bfloat16_values(exponent):
+    """Products far below one, subnormal sums among them: the pairs of bfloat16 give what float32 gives, no zeros."""
+    scale = np.float32(2.0) ** np.float32(exponent)
+    other = np.float32(2.0) ** np.float32(min(-exponent - 20, 100) if exponent > -126 else -20)
+    x = (integers((2, 32, 8, 8)) * scale).astype(ml_dtypes.bfloat16)
+    w = (integers((32, 32, 3, 3), 1) * scale).astype(ml_dtypes.bfloat16)
+    g = (integers((2, 32, 8, 8), 2) * other).astype(ml_dtypes.bfloat16)
+    # In float64 the sums are exact: integers times one power of two, rounded once at the end.
+    got = convgrad.conv_backward(g, x, w, padding=1)
+    want = textbook.conv_backward(*(a.astype("f8") for a in (g, x, w)), (1, 1), ((1, 1),) * 2, (1, 1), False, 1)
+    for mine, theirs in zip((got.input, got.weight), want[:2], strict=True):
+        assert np.array_equal(mine.astype("f8"), theirs.astype(np.float32).astype(ml_dtypes.bfloat16).astype("f8"))
