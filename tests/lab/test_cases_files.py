@@ -57,7 +57,7 @@ def test_kit_csv_is_understood():
     first, second, tbc, off = files.read(TTK)
     assert first.request == Request.parse("tconv n0 c2>2 i3 k1 fp16 on=A2")
     assert second.request == Request.parse("conv n1 c4>4 i8x9 k3x3 p1 d2x3 g2 fp32 on=A2")
-    assert second.fill_words == "uniform:-2:2,uniform:-1.5:1.5,normal:0:1"
+    assert second.fill_words == "uniform:-2:2,uniform:-1.5:1.5,uniform:-2:2"
     assert tbc.request == Request.parse("tbc n2 c4>3 i8 k3 bf16 on=A3")
     assert not off.enabled and off.request.grad_input is None and off.request.math == 3
 
@@ -96,8 +96,8 @@ def test_kit_files_write_back_to_the_same_bytes(path, form, tmp_path):
 def test_requests_survive_every_form(path, form, tmp_path):
     """What a case asks is the same in every form that can say it."""
     cases = [c for c in files.read(path) if c.enabled and (form != "atk" or c.request.product == "A2")]
-    suffix = next(row.suffix for row in files.ROWS if row.name == form)
-    target = tmp_path / f"x{suffix or ('.json' if form == 'atk' else '.txt')}"
+    suffixes = {"ttk": ".csv", "json": ".json", "atk": ".json", "xlsx": ".xlsx", "lines": ".txt"}
+    target = tmp_path / f"x{suffixes[form]}"
     files.write(target, cases, form)
     assert [c.request for c in files.read(target)] == [c.request for c in cases]
 
@@ -257,8 +257,8 @@ def ttk_with(column: str, cell: str) -> str:
     ("tensor_view_shapes", "(" + "(True,)," * 6 + ")", "must be a whole number, not True"),
     ("attributes", "[]", "must be a dict"), ("attributes", "{'stride': 'x'}", "attributes', stride: must be a list"),
     ("attributes", "{'groups': None}", "groups: must be a whole number"),
-    ("api_name", "aclnnAdd", "must be aclnnConvolutionBackward"), ("is_enabled", "yes", "is no Python literal"),
-    ("is_enabled", "1", "must be true or false"), ("input_data_ranges", "((1,),)", "must hold a pair"),
+    ("api_name", "aclnnAdd", "must be aclnnConvolutionBackward"), ("is_enabled", "yes", "must be true or false"),
+    ("is_enabled", "2", "must be true or false"), ("input_data_ranges", "((1,),)", "must hold pairs"),
     ("input_data_ranges", "((1, None),) * 3", "is no Python literal"),
     ("input_data_ranges", "((2, 1), (0, 1), (0, 1))", "low is above high"), ("soc_series", "H100", "unknown product"),
     ("tensor_dtypes", "(1, 2, 3, 4, 5, 6)", "must be text"),
@@ -270,7 +270,7 @@ def test_malformed_kit_csv(tmp_path, column, cell, said):
 
 
 @pytest.mark.parametrize("text, said", [
-    ("", "column 'testcase_name' is missing"), ("a,b\n1,2\n", "is missing"),
+    ("", "column 'api_name' is missing"), ("a,b\n1,2\n", "is missing"),
     (TTK.read_text() + '"unclosed', "row 6"), (TTK.read_text() + "a,b\n", "has 2 cells, the header 24"),
     (TTK.read_text().replace("network_name", "remark", 1), "named twice"),
 ])

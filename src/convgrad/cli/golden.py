@@ -5,6 +5,10 @@
     DIR/000000_name/input_0_bfloat16.bin    gradOutput, then input, then weight
     DIR/000000_name/golden_0_bfloat16.bin   the wanted gradients, in order
 
+With `--layout ttk` a directory is what the kit replays on a device: DIR/name/golden_0_bfloat16__shape_2x3x4.bin, a
+file for every output (`golden_1_none.bin` where none is wanted), nothing else inside; the manifest and the checksums
+are beside it, DIR.manifest.json and DIR.SHA256SUMS.
+
 Expected outputs are float64 sums of the operands rounded as planned, with the planned result casts, in the dtype each
 gradient is stored in; `--wide` writes the float64 sums themselves.
 """
@@ -16,8 +20,9 @@ from pathlib import Path
 
 from convgrad.lab.cases import files
 from convgrad.lab.cases.case import conformance_name, product_key
-from convgrad.lab.golden import tensor_files
-from convgrad.lab.golden.writing import MANIFEST, SUMS, write_all
+from convgrad.lab.golden import layouts
+from convgrad.lab.golden.layouts import MANIFEST, SUMS
+from convgrad.lab.golden.writing import write_all
 from convgrad.text.terminal import ExitCode, UsageError, print_json
 
 
@@ -28,7 +33,10 @@ def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     parser.add_argument("cases", metavar="CASES", help="a file of cases, `-`, or one problem line")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--format", choices=tensor_files.EXTENSIONS, default="npy", help="default: %(default)s")
+    parser.add_argument("--layout", choices=[row.name for row in layouts.ALL], default=layouts.OWN.name,
+                        help="directories and file names (default: %(default)s)")  # fmt: skip
+    formats = sorted({name for row in layouts.ALL for name in row.formats})
+    parser.add_argument("--format", choices=formats, help="default: npy, in the kit's layout bin; pt there only")
     parser.add_argument("--wide", action="store_true", help="expected outputs in float64, before any result rounding")
     parser.add_argument("--product", help="on this product")
     parser.add_argument("--conformance", help="document or runtime")
@@ -43,7 +51,11 @@ def _command(arguments: argparse.Namespace) -> int:
         raise UsageError("--seed must be between 0 and 2**63 - 1")
     cases = [case.moved(product, conformance) for case in files.read(arguments.cases)]
     written, refused, count = 0, [], 0
-    for entry in write_all(arguments.output, cases, arguments.seed, arguments.format, arguments.wide):
+    layout = layouts.find(arguments.layout)
+    extension = arguments.format or layout.formats[0]
+    if extension not in layout.formats:
+        raise UsageError(f"--format {extension} is none of the layout {layout.name}: use {', '.join(layout.formats)}")
+    for entry in write_all(arguments.output, cases, arguments.seed, extension, arguments.wide, layout):
         written += len(entry["files"])
         count += 1
         if entry["status"]:
@@ -53,5 +65,6 @@ def _command(arguments: argparse.Namespace) -> int:
     else:
         for entry in refused:
             print(f"refused: {entry['name']}: {entry['message']}\n  reproduce: convgrad check '{entry['line']}'")
-        print(f"{count} cases, {written} files in {arguments.output}; {MANIFEST} and {SUMS} beside them")
+        names = " and ".join(layout.beside(Path(arguments.output.name), n).name for n in (MANIFEST, SUMS))
+        print(f"{count} cases, {written} files in {arguments.output}; {names} beside them")
     return ExitCode.REFUSED if refused else ExitCode.PASS

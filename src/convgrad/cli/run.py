@@ -38,7 +38,7 @@ def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     add = parser.add_argument
     add("cases", metavar="CASES",
-        help="a file of cases (JSON, problem lines, test kit JSON or CSV), `-`, or one problem line")
+        help="a file of cases (JSON, problem lines, test kit JSON, CSV or workbook), `-`, or one problem line")
     add("--product", help="run every case on this product")
     add("--conformance", help="document or runtime")
     add("--standard", default=",".join(standards.DEFAULT), help="names with commas (default: %(default)s)")
@@ -59,6 +59,7 @@ def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     add("--pytorch", action="store_true", help="also time PyTorch on every case")
     add("--no-anatomy", action="store_true", help="leave out where errors come from")
     add("--no-recheck", action="store_true", help="take a failed double benchmark as it is")
+    add("--po", type=Path, metavar="FILE", help="keep a test kit's progress file: start, seconds, total, completed")
     add("-q", "--quiet", action="store_true", help="no progress")
     parser.set_defaults(run=command)
 
@@ -158,7 +159,7 @@ def _run(
     with Journal(directory / journal.NAME, head, resume=arguments.resume) as log:
         left = [(index, case) for index, case in cases if index not in log.done]
         quiet = arguments.quiet or (len(left) < 2 and not arguments.resume)
-        with Progress(len(cases), len(cases) - len(left), quiet) as progress:
+        with Progress(len(cases), len(cases) - len(left), quiet, arguments.po) as progress:
             for record in _records(arguments, settings, left, save / "tensors" if save else None):
                 log.append(record)
                 progress.count(record["outcome"])

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from convgrad.lab.cases import atk, own, ttk
+from convgrad.lab.cases import atk, benchdnn, own, ttk, workbook
 from convgrad.lab.cases.case import Case, CaseFileError, make
 from convgrad.lab.cases.reading import shown, text_from, text_of
-from convgrad.text.files import write_text
+from convgrad.text.files import write_bytes, write_text
 from convgrad.text.terminal import UsageError
 
 
@@ -43,13 +43,16 @@ ROWS = (
     Form("json", ".json", lambda suffix, text: suffix == ".json" or text.lstrip()[:1] in ("{", "["),
          _read_json, lambda path, cases: own.write_json(cases)),
     Form("atk", "", lambda suffix, text: False, _read_json, atk.write),
+    Form("benchdnn", "", lambda suffix, text: benchdnn.looks_like(text), benchdnn.read, benchdnn.write),
     Form("lines", "", lambda suffix, text: True, own.read_lines, lambda path, cases: own.write_lines(cases)),
 )  # fmt: skip
-"""The test kits' tables, our JSON, the other kit's JSON (a list where ours is an object), our problem lines."""
+"""The test kits' tables, our JSON, the other kit's JSON (a list where ours is an object), oneDNN's, our problem lines.
+
+A workbook is bytes, not text: a kit's table in another shell."""
 
 _BY_NAME = {row.name: row for row in ROWS}
-FORMS = ("json", "lines", "atk", "ttk")
-"""As help texts name them."""
+FORMS = ("json", "lines", "atk", "ttk", "xlsx")
+"""As help texts name those that are written."""
 
 
 def read(source: str | Path) -> list[Case]:
@@ -62,7 +65,12 @@ def read(source: str | Path) -> list[Case]:
             return [make(path, path)]
         except ValueError as error:
             raise UsageError(str(error)) from None
-    return _read_text(path, text_of(path), Path(path).suffix.lower())
+    suffix = Path(path).suffix.lower()
+    if suffix in workbook.SUFFIXES:
+        return ttk.read(path, workbook.as_csv(path))
+    if suffix == ".zip":
+        return [case for name, content in workbook.members(path) for case in ttk.read(name, content)]
+    return _read_text(path, text_of(path), suffix)
 
 
 def _read_text(path: str, content: str, suffix: str) -> list[Case]:
@@ -74,11 +82,15 @@ def form_of(path: str | Path, asked: str | None = None) -> str:
     if asked:
         return asked
     suffix = Path(path).suffix.lower()
+    if suffix == ".xlsx":
+        return "xlsx"
     return next((row.name for row in ROWS if suffix and row.suffix == suffix), "lines")
 
 
 def as_text(path: str | Path, cases: Sequence[Case], form: str) -> str:
     """The whole text of a file of cases."""
+    if form == "xlsx":
+        raise UsageError("a workbook is no text: name a file with -o")
     try:
         written = _BY_NAME[form].write(str(path), cases)
         written.encode()
@@ -91,4 +103,8 @@ def as_text(path: str | Path, cases: Sequence[Case], form: str) -> str:
 
 def write(path: str | Path, cases: Sequence[Case], form: str | None = None) -> None:
     """Writes all of it or nothing: an existing file is replaced only by a complete one."""
-    write_text(path, as_text(path, cases, form_of(path, form)))
+    chosen = form_of(path, form)
+    if chosen == "xlsx":
+        write_bytes(path, workbook.from_csv(as_text(path, cases, "ttk")))
+    else:
+        write_text(path, as_text(path, cases, chosen))

@@ -12,6 +12,7 @@ from itertools import product as every
 
 from convgrad.core.geometry import fine_size
 from convgrad.core.request import DEFAULT_CONFORMANCE, MATH_NAMES, Operator, Request
+from convgrad.lab.cases import experimental
 from convgrad.lab.cases.case import Case, parse_fill
 from convgrad.rules.check import rows_for
 from convgrad.rules.vocabulary import Between
@@ -52,7 +53,7 @@ NETWORKS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
 }  # fmt: skip
 
-SHAPES = (*NETWORKS, "boundary", "random")
+SHAPES = (*NETWORKS, "boundary", "random", experimental.NAME)
 
 
 def generate(
@@ -63,6 +64,12 @@ def generate(
     """Cases of the named shapes in every dtype, math type and filling; `count` is for the random ones."""
     cases: list[Case] = []
     for shape in shapes:
+        if shape == experimental.NAME:  # its rules say what fills the tensors
+            for (name, line, filling), dtype, how in every(experimental.lines(count, seed), dtypes, math):
+                request = _request(f"{line} {dtype} math={how} on={product}", conformance)
+                title = f"{shape} {name} {dtype}" + ("" if how == "keep" else f" {how}")
+                cases.append(Case(title, request, parse_fill(filling), _seed(seed, len(cases))))
+            continue
         for name, line in _lines(shape, product, conformance, count, batch, seed):
             for dtype, how, filling in every(dtypes, math, fillings):
                 fixed = shape == "boundary"

@@ -156,7 +156,8 @@ def write_json(cases: Iterable[Case]) -> str:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of our own form, from the rows it speaks of; editors complete and check with it."""
-    filling = "(?:" + "|".join([*(k.name for k in values.KINDS), *values.STANDARD_SETS]) + ")(?::[-+0-9.eE]+)*"
+    words = "|".join([*(k.name for k in values.KINDS), *values.STANDARD_SETS])
+    filling = f"(?:{words})(?::(?:[-+0-9.eE]+|nan|-?inf))*"
     case = {
         "type": "object",
         "required": ["line"],

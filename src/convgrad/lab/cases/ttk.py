@@ -7,22 +7,20 @@ A row is kept whole in the case's `kit` and written back while it still says wha
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from convgrad.core import products
-from convgrad.core.request import Operator, Request, TensorSpec, dtype_name
-from convgrad.lab.cases import values
+from convgrad.core.request import FORMAT_BY_RANK, Operator, Request, TensorSpec
+from convgrad.lab.cases import ttk_cells as cells
+from convgrad.lab.cases import ttk_levels
 from convgrad.lab.cases.case import Case, CaseFileError
-from convgrad.lab.cases.reading import Unreadable, number, read_each, shown, text, truth, whole, wholes
+from convgrad.lab.cases.reading import Unreadable, read_each, shown, text, truth, whole, wholes
 from convgrad.lab.cases.values import Values
 from convgrad.text.spreadsheet import quoted, unquoted
 
-PRODUCT = "A2"
 _CONV, _TBC = "aclnnConvolutionBackward", "aclnnConvTbcBackward"
 COLUMNS = (
     "testcase_name", "network_name", "api_name", "tensor_view_shapes", "tensor_formats", "tensor_dtypes",
@@ -31,8 +29,8 @@ COLUMNS = (
     "absolute_precision", "scalar_data_ranges", "is_enabled", "remark", "soc_series", "priority", "dump_file_prefix",
     "manual_tensor_binaries", "manual_golden_binaries",
 )
-_REQUIRED = ("testcase_name", "api_name", "tensor_view_shapes", "tensor_formats", "tensor_dtypes", "attributes")
-_LONGEST_CELL = 100_000
+_REQUIRED = ("api_name", "tensor_view_shapes", "tensor_dtypes")
+_KERNEL_REQUIRED = ("op_name", "input_shapes", "input_dtypes", "output_shapes", "output_dtypes")
 
 
 # ---- reading -----------------------------------------------------------------------------------------------
@@ -42,78 +40,68 @@ def read(path: str, content: str) -> list[Case]:
     """Cases of a CSV file with a header row."""
     rows = _rows(path, content)
     _, head = next(rows, (0, []))
-    missing = [name for name in _REQUIRED if name not in head]
+    needed = _KERNEL_REQUIRED if "op_name" in head and "api_name" not in head else _REQUIRED
+    missing = [name for name in needed if name not in head]
     if missing:
         raise CaseFileError(path, f"row 1: column {missing[0]!r} is missing")
     if len(set(head)) != len(head):
         raise CaseFileError(path, "row 1: a column is named twice")
-    records = ((f"row {i}", (head, cells)) for i, cells in rows if any(cells))
+    records = ((f"row {i}", (head, given)) for i, given in rows if any(given))
     return read_each(path, records, lambda record: _read_row(*record))
 
 
 def _rows(path: str, content: str) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(content, newline=""), strict=True)
     try:
-        for cells in reader:
-            yield reader.line_num, cells
+        for given in reader:
+            yield reader.line_num, given
     except csv.Error as error:
         raise CaseFileError(path, f"row {reader.line_num}: {error}") from None
 
 
-def _read_row(head: list[str], cells: list[str]) -> Case:
-    if len(cells) != len(head):
-        raise Unreadable("the row", f"has {len(cells)} cells, the header {len(head)}")
-    row = dict(zip(head, (unquoted(cell) for cell in cells), strict=True))
+def _read_row(head: list[str], given: list[str]) -> Case:
+    if len(given) != len(head):
+        raise Unreadable("the row", f"has {len(given)} cells, the header {len(head)}")
+    row = dict(zip(head, (unquoted(cell) for cell in given), strict=True))
     request, fill, enabled = _meaning(row)
-    return Case(text(row["testcase_name"], "testcase_name"), request, fill, enabled=enabled, kit={"ttk": row})
-
-
-def literal(cell: str, column: str) -> Any:
-    """The Python literal a cell holds; an empty cell is `None`. Nothing is ever executed."""
-    if not cell.strip():
-        return None
-    if len(cell) > _LONGEST_CELL:
-        raise Unreadable(f"column {column!r}", f"has {len(cell):,} characters; at most {_LONGEST_CELL:,} are read")
-    try:
-        return ast.literal_eval(cell.strip())
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        raise Unreadable(f"column {column!r}", f"is no Python literal: {shown(cell)}") from None
+    name = text(row.get("testcase_name", ""), "testcase_name") or f"auto {request}"
+    return Case(name, request, fill, enabled=enabled, kit={"ttk": row})
 
 
 def _meaning(row: dict[str, str]) -> tuple[Request, tuple[Values, ...], bool]:
+    if ttk_levels.is_kernel(row):
+        request, fill = ttk_levels.kernel_meaning(row)
+    elif row["api_name"].strip() == ttk_levels.END_TO_END:
+        request, fill = ttk_levels.end_to_end_meaning(row)
+    else:
+        request, fill = _operator_meaning(row)
+    return request, fill, cells.enabled(row)
+
+
+def _operator_meaning(row: dict[str, str]) -> tuple[Request, tuple[Values, ...]]:
     api = row["api_name"].strip()
     if api not in (_CONV, _TBC):
-        raise Unreadable("column 'api_name'", f"must be {_CONV} or {_TBC}, not {shown(api)}")
+        known = f"{_CONV}, {_TBC} or {ttk_levels.END_TO_END}"
+        why = "; cases of a forward pass have no gradients to compute" if "conv" in api.lower() else ""
+        raise Unreadable("column 'api_name'", f"must be {known}, not {shown(api)}{why}")
     tbc = api == _TBC
     count = 7 if tbc else 6
-    shapes, formats, dtypes = (
-        _tuple(row, c, count) for c in ("tensor_view_shapes", "tensor_formats", "tensor_dtypes")
-    )
-    specs = [_spec(*parts) for parts in zip(shapes, formats, dtypes, strict=True)]
-    attributes = literal(row["attributes"], "attributes")
-    if not isinstance(attributes, dict):
-        raise Unreadable("column 'attributes'", f"must be a dict, not {shown(attributes)}")
-    fill = _fill(row, count)
-    enabled = literal(row.get("is_enabled", ""), "is_enabled")
+    shapes = cells.shapes(row, "tensor_view_shapes", count)
+    formats = cells.per_slot(row, "tensor_formats", count)
+    dtypes = cells.per_slot(row, "tensor_dtypes", count)
+    specs = [_spec(*parts, tbc) for parts in zip(shapes, formats, dtypes, strict=True)]
     make = _tbc_request if tbc else _conv_request
-    request = replace(make(specs, attributes), product=_product(row.get("soc_series", "")))
-    return request, fill, True if enabled is None else truth(enabled, "column 'is_enabled'")
+    request = replace(make(specs, cells.attributes(row)), product=cells.product(row))
+    return request, cells.fill(row, (0, 1, 2), count)
 
 
-def _tuple(row: dict[str, str], column: str, count: int) -> Sequence[Any]:
-    value = literal(row[column], column)
-    if not isinstance(value, (tuple, list)) or len(value) != count:
-        raise Unreadable(f"column {column!r}", f"must hold {count} entries, one per tensor, not {shown(value)}")
-    return value
-
-
-def _spec(shape: Any, layout: Any, dtype: Any) -> TensorSpec | None:
+def _spec(shape: Any, layout: Any, dtype: Any, tbc: bool) -> TensorSpec | None:
     if shape is None:
         return None
-    return TensorSpec(
-        wholes(shape, "column 'tensor_view_shapes'"), dtype_name(text(dtype, "column 'tensor_dtypes'")),
-        text(layout, "column 'tensor_formats'"),
-    )
+    sizes = wholes(shape, "column 'tensor_view_shapes'")
+    usual = "ND" if tbc else FORMAT_BY_RANK.get(len(sizes), "ND")
+    named = cells.layout(layout, "tensor_formats")
+    return TensorSpec(sizes, cells.dtype(dtype, "tensor_dtypes"), named or usual)
 
 
 def _attribute(attributes: dict[Any, Any], name: str) -> tuple[int, ...] | None:
@@ -143,32 +131,6 @@ def _tbc_request(specs: list[TensorSpec | None], a: dict[Any, Any]) -> Request:
         Operator.TBC, go, x, w, b, math=whole(a.get("cubeMathType", 0), place + "cubeMathType"), grad_input=gx,
         grad_weight=gw, grad_bias=gb, pad=whole(a.get("pad", 0), place + "pad"),
     )
-
-
-def _fill(row: dict[str, str], count: int) -> tuple[Values, ...]:
-    place = "column 'input_data_ranges'"
-    ranges = literal(row.get("input_data_ranges", ""), "input_data_ranges") or ((None, None),) * count
-    if not isinstance(ranges, (tuple, list)) or len(ranges) < 3:
-        raise Unreadable(place, f"must hold a pair per tensor, not {shown(ranges)}")
-    fill = []
-    for pair in ranges[:3]:
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or (pair[0] is None) != (pair[1] is None):
-            raise Unreadable(place, f"must hold pairs (low, high), not {shown(pair)}")
-        if pair[0] is None:
-            fill.append(values.DEFAULT)
-            continue
-        low, high = (number(v, place) for v in pair)
-        if low > high:
-            raise Unreadable(place, f"low is above high in {shown(pair)}")
-        fill.append(Values("uniform", (low, high)))
-    return (fill[0],) if len(set(fill)) == 1 else tuple(fill)
-
-
-def _product(series: str) -> str:
-    try:
-        return products.find(series).key if series.strip() else PRODUCT
-    except ValueError as error:
-        raise Unreadable("column 'soc_series'", str(error)) from None
 
 
 # ---- writing -----------------------------------------------------------------------------------------------
@@ -203,7 +165,7 @@ def _says(row: dict[str, str], meant: tuple[Request, tuple[Values, ...], bool]) 
         request, fill, enabled = _meaning(row)
     except (ValueError, KeyError):
         return False
-    uniform = all(v.kind == "uniform" or v == values.DEFAULT for v in meant[1])
+    uniform = all(v.kind in ("uniform", "constant") for v in meant[1])
     return (request, enabled) == (meant[0], meant[2]) and (fill == meant[1] or not uniform)
 
 
@@ -218,7 +180,7 @@ def _generated(case: Case) -> dict[str, str]:
         "groups": r.groups, "outputMask": _listed(r.output_mask), "cubeMathType": r.math,
     }
     ranges = [_pair(case.filling(i)) for i in range(3)] + [(None, None)] * (len(specs) - 3)
-    cells = {
+    values = {
         "tensor_view_shapes": tuple(None if s is None else s.shape for s in specs),
         "tensor_formats": tuple("ND" if s is None else s.format for s in specs),
         "tensor_dtypes": tuple("float32" if s is None else s.dtype for s in specs),
@@ -228,10 +190,10 @@ def _generated(case: Case) -> dict[str, str]:
         "scalar_data_ranges": ((None, None),), "is_enabled": case.enabled, "priority": 0,
         "manual_tensor_binaries": (), "manual_golden_binaries": (),
     }
-    series = "" if r.product == PRODUCT else r.product
+    series = "" if r.product == cells.PRODUCT else r.product
     return {
         "testcase_name": case.name, "api_name": _TBC if tbc else _CONV, "soc_series": series,
-        **{name: repr(value) for name, value in cells.items()},
+        **{name: repr(value) for name, value in values.items()},
     }
 
 
@@ -239,6 +201,8 @@ def _listed(value: tuple[Any, ...] | None) -> list[Any] | None:
     return None if value is None else list(value)
 
 
-def _pair(fill: Values) -> tuple[float | None, float | None]:
-    """Only a uniform range has a place in the kit's file."""
+def _pair(fill: Values) -> Any:
+    """Only a uniform range and a constant have a place in the kit's file."""
+    if fill.kind == "constant":
+        return fill.numbers[0]
     return (fill.numbers[0], fill.numbers[1]) if fill.kind == "uniform" else (None, None)

@@ -92,6 +92,10 @@ def _constant(rng: np.random.Generator, shape: tuple[int, ...], n: tuple[float, 
     return np.full(shape, n[0])
 
 
+def _infinities(rng: np.random.Generator, shape: tuple[int, ...], n: tuple[float, ...], dtype: str) -> Floats:
+    return np.where(rng.random(shape) < 0.5, -math.inf, math.inf)
+
+
 KINDS: tuple[Kind, ...] = (
     Kind("uniform", (("low", -5.0), ("high", 5.0)), "evenly spread from low to high", _uniform),
     Kind("normal", (("mean", 0.0), ("sigma", 1.0)), "normally distributed", _normal),
@@ -99,7 +103,8 @@ KINDS: tuple[Kind, ...] = (
     Kind("integers", (("low", -3.0), ("high", 3.0)), "small integers: sums are exact", _integers),
     Kind("cancellation", (("size", 1.0), ("spread", 1e-3)), "neighbours that nearly cancel", _cancellation),
     Kind("special", (("share", 0.01),), "a share of zeros, limits, infinities and NaNs", _special),
-    Kind("constant", (("value", 1.0),), "one number everywhere", _constant),
+    Kind("constant", (("value", 1.0),), "one number everywhere, also nan, inf, -inf", _constant),
+    Kind("infinities", (), "infinities of either sign", _infinities),
 )
 _BY_NAME = {kind.name: kind for kind in KINDS}
 
@@ -122,7 +127,8 @@ def parse(text: str) -> Values:
         raise ValueError(f"unknown values {text[:60]!r}; known: {', '.join(_BY_NAME)}, {', '.join(STANDARD_SETS)}")
     if len(words) > len(kind.parameters):
         raise ValueError(f"values {text[:60]!r}: {name} takes {len(kind.parameters)} numbers")
-    numbers = tuple(_number(w, text) for w in words) + tuple(d for _, d in kind.parameters[len(words) :])
+    given = tuple(_number(w, text, name == "constant") for w in words)
+    numbers = given + tuple(d for _, d in kind.parameters[len(words) :])
     if kind.name in ("uniform", "outliers", "integers") and numbers[0] > numbers[1]:
         raise ValueError(f"values {text[:60]!r}: low is above high")
     if kind.name == "integers" and (max(map(abs, numbers)) > 2**53 or math.ceil(numbers[0]) > math.floor(numbers[1])):
@@ -132,11 +138,13 @@ def parse(text: str) -> Values:
     return Values(kind.name, numbers)
 
 
-def _number(word: str, text: str) -> float:
+def _number(word: str, text: str, special: bool = False) -> float:
     try:
         value = float(word)
     except ValueError:
         raise ValueError(f"values {text[:60]!r}: {word[:40]!r} is not a number") from None
+    if special and not math.isfinite(value):
+        return math.nan if math.isnan(value) else value  # the one NaN: fillings are compared
     if not math.isfinite(value) or abs(value) > 1e38:
         raise ValueError(f"values {text[:60]!r}: {word[:40]!r} is out of range")
     return value

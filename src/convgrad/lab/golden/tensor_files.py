@@ -15,14 +15,16 @@ from pathlib import Path
 import numpy as np
 
 from convgrad.core import dtypes, rounding
-from convgrad.core.arrays import AnyArray
+from convgrad.core.arrays import AnyArray, as_array
 from convgrad.core.dtypes import Dtype
 from convgrad.lab.cases.reading import shown
 from convgrad.text.files import write_bytes
 from convgrad.text.terminal import UsageError
 
-EXTENSIONS = ("npy", "bin")
-_NAME = re.compile(r"^(?P<role>[a-z]+)_(?P<number>\d+)_(?P<dtype>[a-z0-9_]+)\.(?P<extension>npy|bin)$")
+SUFFIXES = (".npy", ".bin", ".pt")
+_NAME = re.compile(
+    r"^(?P<role>[a-z]+)_(?P<number>\d+)_(?P<dtype>[a-z0-9_]+?)(__shape_(?P<shape>scalar|\d+(x\d+)*))?\.(npy|bin|pt)$"
+)
 
 
 def file_name(role: str, number: int, dtype: str, extension: str) -> str:
@@ -38,7 +40,7 @@ def directory_name(index: int, name: str) -> str:
 def as_bytes(array: AnyArray, extension: str) -> bytes:
     """What a file of this kind holds."""
     plain = np.ascontiguousarray(array)
-    if plain.dtype.kind not in "fu" or plain.dtype.name.startswith(("bfloat", "float8")):
+    if plain.dtype.kind not in "fiu" or plain.dtype.name.startswith(("bfloat", "float8")):
         plain = plain.view(f"u{plain.dtype.itemsize}")
     if extension == "bin":
         return plain.astype(plain.dtype.newbyteorder("<"), copy=False).tobytes()
@@ -65,6 +67,20 @@ def named_dtype(path: Path) -> Dtype | None:
         return None
 
 
+def named_shape(path: Path) -> tuple[int, ...] | None:
+    """The shape a file's name tells, as a kit's raw golden files do."""
+    match = _NAME.match(path.name)
+    if match is None or match["shape"] is None:
+        return None
+    return () if match["shape"] == "scalar" else tuple(int(n) for n in match["shape"].split("x"))
+
+
+def is_nothing(path: Path) -> bool:
+    """Whether a file stands for an output that is not there."""
+    match = _NAME.match(path.name)
+    return match is not None and match["dtype"] == "none"
+
+
 def role_and_number(path: Path) -> tuple[str, int] | None:
     """`("golden", 0)` of `golden_0_float32.npy`."""
     match = _NAME.match(path.name)
@@ -79,6 +95,9 @@ def read(path: str | Path, dtype: str | None = None, shape: Sequence[int] | None
         raise UsageError(f"{file}: is no regular file")
     if file.suffix == ".npy":
         return _typed(file, _read_npy(file), known)
+    if file.suffix == ".pt":
+        return _from_torch(file, known)
+    shape = named_shape(file) if shape is None else shape
     if known is None:
         raise UsageError(f"{file}: say its dtype (--dtype), or name it like input_0_bfloat16.bin")
     storage = rounding.storage(known)
@@ -111,6 +130,30 @@ def _read_npy(file: Path) -> AnyArray:
             raise UsageError(f"{file}: {held} bytes follow the header, its shape {shown(shape)} of {dtype} has others")
         flat = np.fromfile(content, dtype, prod(shape)).astype(dtype.newbyteorder("="), copy=False)
     return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _from_torch(file: Path, known: Dtype | None) -> tuple[AnyArray, Dtype]:
+    """A tensor saved by torch; loaded as data only, so that a file can run nothing."""
+    try:
+        import torch
+    except ImportError:
+        raise UsageError(f"{file}: a .pt file needs torch to be read: pip install 'convgrad[torch]'") from None
+    try:
+        held = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises what its reader meets; none of it has been executed
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UsageError(f"{file}: is no tensor file that can be read without running code: {reason[:200]}") from None
+    if isinstance(held, dict) and set(held) == {"ttk_raw_bytes", "ttk_shape"}:
+        codes, shape = held["ttk_raw_bytes"], held["ttk_shape"]
+        if known is None or not isinstance(codes, torch.Tensor) or codes.dtype != torch.uint8:
+            raise UsageError(f"{file}: holds raw bytes; name it like golden_0_hifloat8.pt")
+        flat = codes.numpy().reshape(-1).view(rounding.storage(known))
+        if flat.size != np.prod(shape, dtype=object):
+            raise UsageError(f"{file}: holds {flat.size} elements, the shape {tuple(shape)} has another count")
+        return flat.reshape(shape), known
+    if not isinstance(held, torch.Tensor):
+        raise UsageError(f"{file}: holds no tensor but {type(held).__name__}")
+    return _typed(file, as_array(held.detach().contiguous(), str(file)), known)
 
 
 def _typed(file: Path, array: AnyArray, known: Dtype | None) -> tuple[AnyArray, Dtype]:

@@ -5,8 +5,8 @@
     DIR/000000_name/input_0_bfloat16.bin    gradOutput, then input, then weight
     DIR/000000_name/golden_0_bfloat16.bin   the wanted gradients, in order
 
-Expected outputs are float64 sums of the operands rounded as planned, with the planned result casts, in the dtype each
-gradient is stored in; `--wide` writes the float64 sums themselves.
+(`layouts.py` has a test kit's layout as well.) Expected outputs are float64 sums of the operands rounded as planned,
+with the planned result casts, in the dtype each gradient is stored in; `--wide` writes the float64 sums themselves.
 """
 
 from __future__ import annotations
@@ -14,24 +14,29 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from convgrad.calls.decide import decide
 from convgrad.core import rounding
 from convgrad.core.operands import Operands
 from convgrad.core.plan import Plan
+from convgrad.lab.cases import ttk_levels
 from convgrad.lab.cases.case import Case
 from convgrad.lab.cases.own import parse_json
 from convgrad.lab.cases.reading import text_of
-from convgrad.lab.golden import tensor_files
+from convgrad.lab.golden import layouts
+from convgrad.lab.golden.layouts import MANIFEST, SUMS, Layout
 from convgrad.lab.judging import runs
-from convgrad.text.files import output_file
+from convgrad.text.files import output_file, write_bytes
 from convgrad.text.terminal import UsageError
 
-MANIFEST, SUMS = "manifest.json", "SHA256SUMS"
 VERSION = 1
 _INPUTS = ("grad_output", "input", "weight")
+_OUTPUTS = ("grad_input", "grad_weight", "grad_bias")
 
 
 def expected(plan: Plan, tensors: Operands, wide: bool = False) -> dict[str, Any]:
@@ -44,7 +49,9 @@ def expected(plan: Plan, tensors: Operands, wide: bool = False) -> dict[str, Any
     }
 
 
-def write_case(directory: Path, index: int, case: Case, run_seed: int, extension: str, wide: bool) -> dict[str, Any]:
+def write_case(
+    directory: Path, index: int, case: Case, run_seed: int, extension: str, wide: bool, layout: Layout = layouts.OWN
+) -> dict[str, Any]:
     """Writes the files of one case; its entry of the manifest."""
     decision = decide(case.request)
     verdict = decision.verdict
@@ -58,48 +65,100 @@ def write_case(directory: Path, index: int, case: Case, run_seed: int, extension
         return {**entry, "rule": verdict.rule_id, "message": verdict.message, "files": []}
     plan = decision.plan
     tensors = case.tensors(seed)
-    place = directory / tensor_files.directory_name(index, case.name)
+    place = directory / layout.directory_name(index, case.name)
     place.mkdir(parents=True, exist_ok=True)
-    given = [(n, t) for n, t in zip(_INPUTS, (tensors.grad_output, tensors.input, tensors.weight), strict=True)]
-    written = [
-        _write(place, "input", i, name, array, spec.dtype, extension)
-        for i, (name, array) in enumerate(given)
-        if array is not None and (spec := getattr(case.request, name)) is not None
-    ]
+    files = _Files(place, layout, extension)
+    row = case.kit.get("ttk")
+    kernel = row if layout.every_slot and isinstance(row, dict) and ttk_levels.is_kernel(row) else None
+    inputs = _inputs(case, tensors, layout) if kernel is None else _kernel_inputs(case, tensors, kernel)
+    written = [files.write("input", i, *given) for i, given in enumerate(inputs)]
     outputs = expected(plan, tensors, wide)
+    stored = {step.result.value: "float64" if wide else step.stored_as for step in plan.steps}
+    slots = _OUTPUTS if layout.every_slot and kernel is None and not case.request.forward else tuple(outputs)
     written += [
-        _write(place, "golden", i, name, outputs[name], "float64" if wide else step.stored_as, extension)
-        for i, (name, step) in enumerate(zip(outputs, plan.steps, strict=True))
+        files.write("golden", i, name, outputs[name], stored[name]) if name in outputs else files.nothing(i, name)
+        for i, name in enumerate(slots)
     ]
     return {**entry, "directory": place.name, "compute": plan.operand, "files": written}
 
 
-def _write(
-    place: Path, role: str, number: int, tensor: str, array: Any, dtype: str, extension: str
-) -> dict[str, Any]:
-    name = tensor_files.file_name(role, number, dtype, extension)
-    content = tensor_files.write(place / name, array, extension)
+Input = tuple[str, Any, str]
+"""Name, array, dtype."""
+
+
+def _inputs(case: Case, tensors: Operands, layout: Layout) -> list[Input]:
+    """The tensors a kit feeds in; a bias, of which only the shape counts, where the kit has a slot for it."""
+    r = case.request
+    arrays, specs = (tensors.grad_output, tensors.input, tensors.weight), (r.grad_output, r.input, r.weight)
+    given = [
+        (name, array, spec.dtype) for name, array, spec in zip(_INPUTS, arrays, specs, strict=True)
+        if array is not None and spec is not None
+    ]
+    if layout.every_slot and r.bias is not None:
+        given.append(("bias", rounding.store(r.bias.dtype, np.zeros(r.bias.shape)), r.bias.dtype))
+    return given
+
+
+def _kernel_inputs(case: Case, tensors: Operands, row: dict[str, str]) -> list[Input]:
+    """A kernel's three inputs in its own order, the size tensor among them."""
+    r = case.request
+    place, dtype, sizes = ttk_levels.size_tensor(row, r)
+    name, array, spec = ("weight", tensors.weight, r.weight) if place == 0 else ("input", tensors.input, r.input)
+    assert spec is not None and r.grad_output is not None
+    given = [(name, array, spec.dtype), ("grad_output", tensors.grad_output, r.grad_output.dtype)]
+    given.insert(place, ("size", np.array(sizes, dtype), dtype))
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The files of one case; each write is an entry of the manifest."""
+
+    place: Path
+    layout: Layout
+    extension: str
+
+    def write(self, role: str, number: int, tensor: str, array: Any, dtype: str) -> dict[str, Any]:
+        name = self.layout.file_name(role, number, dtype, array.shape, self.extension)
+        content = self.layout.as_bytes(array, dtype, self.extension)
+        return self._written(name, content, tensor, dtype, list(array.shape))
+
+    def nothing(self, number: int, tensor: str) -> dict[str, Any]:
+        """The slot of an output that is not wanted."""
+        return self._written(f"golden_{number}_none.{self.extension}", b"", tensor, "none", None)
+
+    def _written(self, name: str, content: bytes, tensor: str, dtype: str, shape: Any) -> dict[str, Any]:
+        write_bytes(self.place / name, content)
+        return _entry(name, content, tensor, dtype, shape)
+
+
+def _entry(name: str, content: bytes, tensor: str, dtype: str, shape: Any) -> dict[str, Any]:
     return {
-        "file": name, "tensor": tensor, "dtype": dtype, "shape": list(array.shape),
+        "file": name, "tensor": tensor, "dtype": dtype, "shape": shape,
         "sha256": hashlib.sha256(content).hexdigest(),
     }
 
 
 def write_all(
-    directory: Path, cases: list[Case], run_seed: int = 0, extension: str = "npy", wide: bool = False
+    directory: Path, cases: list[Case], run_seed: int = 0, extension: str = "npy", wide: bool = False,
+    layout: Layout = layouts.OWN,
 ) -> Iterator[dict[str, Any]]:
     """Writes every enabled case, then the manifest and the checksums; entries as they are written."""
     directory.mkdir(parents=True, exist_ok=True)
-    if (directory / MANIFEST).exists():
-        raise UsageError(f"{directory / MANIFEST} exists: choose an empty directory")
+    directory = directory.resolve()
+    whole = layout.beside(directory, MANIFEST)
+    if whole.exists():
+        raise UsageError(f"{whole} exists: choose an empty directory")
+    if layout.every_slot:
+        _refuse_same_names(cases)
     # Sums are renamed first: a manifest means that everything is there.
-    with output_file(directory / MANIFEST) as manifest, output_file(directory / SUMS) as checks:
+    with output_file(whole) as manifest, output_file(layout.beside(directory, SUMS)) as checks:
         manifest.write(f'{{"convgrad_golden": {VERSION}, "seed": {run_seed}, "cases": ['.encode())
         first = True
         for index, case in enumerate(cases):
             if not case.enabled:
                 continue
-            entry = write_case(directory, index, case, run_seed, extension, wide)
+            entry = write_case(directory, index, case, run_seed, extension, wide, layout)
             manifest.write((("\n" if first else ",\n") + json.dumps(entry, ensure_ascii=False)).encode())
             for f in entry["files"]:
                 checks.write(f"{f['sha256']}  {entry['directory']}/{f['file']}\n".encode())
@@ -108,9 +167,19 @@ def write_all(
         manifest.write(b"\n]}\n")
 
 
+def _refuse_same_names(cases: list[Case]) -> None:
+    """A kit finds data by a case's name: of two that share it, the second would never be read."""
+    seen: dict[str, int] = {}
+    for i, case in enumerate(c for c in cases if c.enabled):
+        name = layouts.kit_directory_name(case.name)
+        if name in seen:
+            raise UsageError(f"cases {seen[name]} and {i} are both named {case.name!r}: the kit finds data by name")
+        seen[name] = i
+
+
 def read_manifest(directory: Path) -> dict[str, Any] | None:
     """The manifest of a golden directory, or `None` where there is none."""
-    path = directory / MANIFEST
+    path = layouts.manifest_of(directory)
     if not path.is_file():
         return None
     manifest = parse_json(str(path), text_of(path))

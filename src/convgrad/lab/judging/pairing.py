@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from convgrad.calls.decide import decide
-from convgrad.core import rounding
+from convgrad.core import dtypes, rounding
 from convgrad.core.operands import Operands
 from convgrad.core.plan import Plan, Step
 from convgrad.core.request import Request
 from convgrad.core.standards import Standard
-from convgrad.lab.golden import tensor_files
+from convgrad.lab.golden import layouts, tensor_files
 from convgrad.lab.golden import writing as golden
 from convgrad.lab.judging import runs
 from convgrad.lab.judging.anatomy import anatomy
@@ -64,7 +66,7 @@ def _files(
     actual: Path, expected: Path, chosen: tuple[Standard, ...], dtype: str | None, partner: Path | None
 ) -> Findings:
     theirs, their_dtype = tensor_files.read(expected, None if tensor_files.named_dtype(expected) else dtype)
-    shape = theirs.shape if expected.suffix == ".npy" else None
+    shape = None if expected.suffix == ".bin" and tensor_files.named_shape(expected) is None else theirs.shape
     mine, my_dtype = tensor_files.read(actual, dtype, shape)
     if mine.shape != theirs.shape and mine.size != theirs.size:
         raise UsageError(f"{actual} has shape {mine.shape}, {expected} {theirs.shape}")
@@ -84,8 +86,9 @@ def _key(path: Path) -> Any:
 
 
 def _tensor_paths(directory: Path) -> list[Path]:
-    found = (p for p in directory.rglob("*") if p.suffix in (".npy", ".bin") and p.is_file())
-    return sorted(p for p in found if (tensor_files.role_and_number(p) or ("",))[0] != "input")
+    found = (p for p in directory.rglob("*") if p.suffix in tensor_files.SUFFIXES and p.is_file())
+    results = (p for p in found if (tensor_files.role_and_number(p) or ("",))[0] not in ("input", "scalar"))
+    return sorted(p for p in results if not tensor_files.is_nothing(p))
 
 
 def _pairs(actual: Path, expected: Path) -> Iterator[tuple[str, Path, Path]]:
@@ -115,7 +118,7 @@ def _golden_directory(
                     compared += 1
                     yield item
     except (KeyError, TypeError, AttributeError):
-        raise UsageError(f"{expected / golden.MANIFEST}: an entry is incomplete") from None
+        raise UsageError(f"{layouts.manifest_of(expected)}: an entry is incomplete") from None
     if not compared:
         raise UsageError(f"{actual} holds no results of the cases in {expected}")
 
@@ -124,10 +127,13 @@ def _case(
     mine: Path, theirs: Path, entry: dict[str, Any], chosen: tuple[Standard, ...]
 ) -> Iterator[Compared]:
     plan = decide(Request.parse(entry["line"])).accepted()
-    tensors = _operands(theirs, entry)
+    tensors = _operands(theirs, entry, plan)
     paths = {_key(p): p for p in _tensor_paths(mine)}
     foreign: runs.Results = {}
-    for number, step in enumerate(plan.steps):
+    golden_files = [f for f in entry["files"] if f["file"].startswith("golden_")]
+    numbers = {f["tensor"]: i for i, f in enumerate(golden_files)}
+    for step in plan.steps:
+        number = numbers[step.result.value]
         if number in paths:
             shape = runs.spec_of(plan, step.result).shape
             stored, dtype = tensor_files.read(paths[number], None, shape)
@@ -155,10 +161,14 @@ def _found(
     )
 
 
-def _operands(directory: Path, entry: dict[str, Any]) -> Operands:
+def _operands(directory: Path, entry: dict[str, Any], plan: Plan) -> Operands:
+    """The operands a golden directory holds; a kernel's case has one only by its size, which no result depends on."""
     found: dict[str, Any] = {}
+    for name in ("input", "weight"):
+        spec = getattr(plan.problem.request, name)
+        found[name] = np.zeros(spec.shape, rounding.storage(dtypes.find(spec.dtype)))
     for f in entry["files"]:
-        if f["file"].startswith("input_"):
+        if f["file"].startswith("input_") and f["tensor"] in ("grad_output", "input", "weight"):
             path = directory / Path(f["file"]).name
             stored, _ = tensor_files.read(path, f["dtype"], f["shape"])
             found[f["tensor"]] = stored

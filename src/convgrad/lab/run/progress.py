@@ -1,22 +1,31 @@
-"""Progress on standard error: a bar where rich is installed and a person watches, else a plain line now and then."""
+"""Progress on standard error: a bar where rich is installed and a person watches, else a plain line now and then.
+
+A test kit's runner may watch a file instead: four lines, no JSON, rewritten about every ten seconds and at the end.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from convgrad.lab.run.case_run import ERROR, FAIL, REFUSED
+from convgrad.text.files import write_text
 
 _EVERY = 5.0
 """Seconds between plain lines."""
+_FILE_EVERY = 10.0
+"""Seconds between two states of the kit's file."""
 
 
 class Progress:
     """Counts finished cases and says how far the run is; use as a context manager."""
 
-    def __init__(self, total: int, done_before: int = 0, quiet: bool = False) -> None:
+    def __init__(
+        self, total: int, done_before: int = 0, quiet: bool = False, file: Path | None = None
+    ) -> None:
         self.total = total
         self.outcomes: Counter[str] = Counter()
         self._before = done_before
@@ -25,8 +34,11 @@ class Progress:
         self._quiet = quiet
         self._bar: Any = None if quiet else _rich_bar()
         self._task: Any = None
+        self._file = file
+        self._started_at, self._written = time.time(), self._start
 
     def __enter__(self) -> Progress:
+        self._write()
         if self._bar is not None:
             self._bar.start()
             self._task = self._bar.add_task("cases", total=self.total, completed=self._before, found="")
@@ -35,11 +47,24 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+        self._write()
+
+    def _write(self) -> None:
+        """The state a kit's runner reads."""
+        if self._file is not None:
+            self._written = time.monotonic()
+            elapsed = self._written - self._start
+            write_text(self._file, (
+                f"StartAt:{int(self._started_at)}\nElapsedTime:{elapsed:.0f}\nTotalCases:{self.total}\n"
+                f"CompletedCases:{self._before + self._finished}"
+            ))
 
     def count(self, outcome: str) -> None:
         """One more case is finished."""
         self._finished += 1
         self.outcomes[outcome] += 1
+        if time.monotonic() - self._written > _FILE_EVERY:
+            self._write()
         if self._bar is not None:
             self._bar.update(self._task, completed=self._before + self._finished, found=self.found())
         elif not self._quiet and time.monotonic() - self._spoken > _EVERY:

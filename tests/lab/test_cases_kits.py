@@ -1,0 +1,217 @@
+"""Case files beyond the operator's own rows: kernels, the framework's call, workbooks, archives, benchdnn."""
+
+import csv
+import io
+import math
+import zipfile
+
+import numpy as np
+import openpyxl
+import pytest
+
+import convgrad
+from convgrad.cli.command_line import main
+from convgrad.core import products
+from convgrad.lab.cases import experimental, files, generate, values
+from convgrad.lab.cases.case import CaseFileError
+from convgrad.lab.kits import determinism
+
+KERNEL = {
+    "op_name": "conv3d_backprop_filter_v2", "testcase_name": "k",
+    "input_shapes": "((2, 8, 1, 6, 6), (5,), (2, 4, 1, 6, 6))", "input_dtypes": "('float16', 'int32', 'float16')",
+    "input_formats": "('NCDHW', 'ND', 'NCDHW')", "output_shapes": "((4, 8, 1, 3, 3),)", "output_dtypes": "('float32',)",
+    "output_formats": "('NCDHW',)", "attributes": "{'filter_size': [4, 8, 1, 3, 3], 'strides': [1, 1, 1, 1, 1], "
+    "'pads': [0, 0, 1, 1, 1, 1], 'dilations': [1, 1, 1, 1, 1], 'groups': 1, 'data_format': 'NCDHW'}",
+}  # fmt: skip
+END_TO_END = {
+    "testcase_name": "e", "api_name": "torch.ops.aten.convolution_backward",
+    "tensor_view_shapes": "((2, 4, 6, 6), (2, 8, 6, 6), (4, 8, 3, 3))", "tensor_dtypes": "('float32',)",
+    "attributes": "{'bias_sizes': [4], 'stride': [1, 1], 'padding': [1, 1], 'dilation': [1, 1], 'transposed': False, "
+    "'output_padding': [0, 0], 'groups': 1, 'output_mask': [True, True, True]}",
+}  # fmt: skip
+OPERATOR = {
+    "testcase_name": "a", "api_name": "aclnnConvolutionBackward", "tensor_dtypes": "float16",
+    "tensor_view_shapes": "((2, 4, 6), (2, 8, 6), (4, 8, 1), (2, 8, 6), (4, 8, 1), (4,))",
+    "attributes": "{'biasSizes': [4], 'stride': [1], 'padding': [0]}",
+    "attributes1": "{'dilation': [1], 'outputPadding': [0], 'transposed': False, 'groups': 1}",
+}  # fmt: skip
+
+
+def table(path, *rows):
+    """A CSV file with the columns of its first row."""
+    out = io.StringIO(newline="")
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    path.write_text(out.getvalue(), "utf-8")
+    return path
+
+
+def line_of(tmp_path, row, **changes):
+    (case,) = files.read(table(tmp_path / "x.csv", {**row, **changes}))
+    return str(case.request)
+
+
+def test_a_kernels_row_is_the_request_it_computes(tmp_path):
+    """The weight gradient alone, in float32, of float16 operands; it can be run."""
+    line = line_of(tmp_path, KERNEL)
+    assert line == "conv n2 c8>4 i1x6x6 k1x3x3 s1 p0x1x1 d1 g1 fp16 math=keep want=w on=cpu gw=/float32"
+    assert main(["run", str(tmp_path / "x.csv"), "-q", "-j", "1"]) == 0
+
+
+def test_a_kernels_storage_formats_sizes_and_fallbacks(tmp_path):
+    """Packed shapes with the original ones beside them; a size of zeros; five numbers in data_format's order; HF32."""
+    attributes = ("{'input_size': [0, 0, 0, 0, 0], 'strides': [1, 1, 2, 2, 1], 'pads': [0, 0, 1, 0, 1, 0], "
+                  "'data_format': 'NDHWC', '@_op_impl_mode_enum': 64}")  # fmt: skip
+    row = {
+        "op_name": "conv3d_backprop_input_v2", "testcase_name": "", "soc_series": "('Ascend950',)",
+        "input_shapes": "((5,), (9, 1, 16, 8), (2, 1, 1, 3, 3, 8))", "input_dtypes": "('int32', 'float32', 'float32')",
+        "input_ori_shapes": "((5,), (4, 1, 3, 3, 8), (2, 1, 3, 3, 4))", "input_ori_formats": "('ND', 'NDHWC', 'NDHWC')",
+        "output_shapes": "((2, 1, 6, 6, 8),)", "output_ori_formats": "('NDHWC',)", "output_dtypes": "float32",
+        "attributes": attributes, "input_data_ranges": "((0, 1),)",
+    }  # fmt: skip
+    (case,) = files.read(table(tmp_path / "x.csv", row))
+    assert str(case.request) == (
+        "conv n2 c8>4 i1x6x6 k1x3x3 s1x2x2 p0:0x1:0x1:0 d1 g1 fp32 math=hf32 want=x on=950")
+    assert case.fill_words == "uniform:0:1,uniform:-2:2,uniform:0:1" and case.name.startswith("auto")
+
+
+def test_the_frameworks_call_and_its_golden_data(tmp_path):
+    """Three tensors, one dtype for all; a kernel's golden data have the size tensor among the inputs."""
+    assert line_of(tmp_path, END_TO_END) == "conv n2 c8>4 i6x6 k3x3 s1 p1 d1 g1 fp32 math=keep want=xwb on=A2"
+    for row, inputs, outputs in ((END_TO_END, 3, 3), (KERNEL, 3, 1)):
+        place = tmp_path / row["testcase_name"]
+        path = table(tmp_path / "x.csv", row)
+        assert main(["golden", str(path), "-o", str(place), "--layout", "ttk"]) == 0
+        names = sorted(p.name for p in (place / row["testcase_name"]).iterdir())
+        assert sum(n.startswith("input") for n in names) == inputs and len(names) == inputs + outputs
+        assert main(["compare", str(place), str(place)]) == 0
+    assert np.fromfile(tmp_path / "k" / "k" / "input_1_int32.bin", np.int32).tolist() == [4, 8, 1, 3, 3]
+
+
+def test_one_entry_is_for_all_and_attributes_are_merged(tmp_path):
+    """A bare word for every dtype, formats by rank, attributes1 added, unfilled ranges as the kit draws them."""
+    (case,) = files.read(table(tmp_path / "x.csv", OPERATOR))
+    assert str(case.request) == "conv n2 c8>4 i6 k1 s1 p0 d1 g1 fp16 math=keep want=xwb on=A2"
+    assert case.fill_words == "uniform:-2:2"
+    assert line_of(tmp_path, OPERATOR, tensor_formats="(47, 47, 47, 47, 47, 2)") == str(case.request)
+    (one,) = files.read(table(tmp_path / "x.csv", {**OPERATOR, "input_data_ranges": "((0, 1, inf, nan), 3, None)"}))
+    assert one.fill_words == "uniform:0:1,constant:3,uniform:-2:2"
+    with pytest.raises(CaseFileError, match="must hold 6 entries"):
+        line_of(tmp_path, OPERATOR, tensor_dtypes=repr(("float16",) * 7))
+
+
+@pytest.mark.parametrize(("series", "product"), [
+    ("", "A2"), ("950", "950"), ("('Ascend910_93', 'Ascend950')", "A3"), ("('Ascend950', 'Ascend910B')", "A2"),
+    ("('-Ascend910B',)", "950"), ("('Ascend950', 'Ascend910', '-Ascend950')", "910"),
+])  # fmt: skip
+def test_a_series_is_a_filter(tmp_path, series, product):
+    """A2 where it is admitted, else the first product that is; a minus leaves one out."""
+    assert line_of(tmp_path, OPERATOR, soc_series=series).endswith(f"on={product}")
+    assert product in products.KEYS
+
+
+def test_bad_rows_are_all_named_and_forward_operators_are_told_apart(tmp_path):
+    """Each bad cell of a file with good rows; a forward pass is refused in a sentence."""
+    rows = [KERNEL, {**KERNEL, "input_shapes": "((1, 2),)"}, {**KERNEL, "op_name": "conv3d"}]
+    with pytest.raises(CaseFileError) as error:
+        files.read(table(tmp_path / "x.csv", *rows))
+    text = str(error.value)
+    assert "row 3, column 'input_shapes'" in text and "row 4, column 'op_name'" in text and "forward pass" in text
+    with pytest.raises(CaseFileError, match="'aclnnConvolution'; cases of a forward pass have no gradients"):
+        line_of(tmp_path, OPERATOR, api_name="aclnnConvolution")
+    with pytest.raises(CaseFileError, match="is no Python literal"):
+        line_of(tmp_path, OPERATOR, attributes="__import__('os').system('true')")
+
+
+def test_workbooks_and_archives_hold_the_same_cases(tmp_path):
+    """A CSV as .xlsx and back, text in every cell; a zip of CSVs is read without unpacking."""
+    path = table(tmp_path / "x.csv", OPERATOR)
+    assert main(["cases", "convert", str(path), "-o", str(tmp_path / "x.xlsx")]) == 0
+    cells = [c for row in openpyxl.load_workbook(tmp_path / "x.xlsx").worksheets[0].values for c in row]
+    assert all(c is None or isinstance(c, str) for c in cells)
+    again = files.read(tmp_path / "x.xlsx")
+    assert [str(c.request) for c in again] == [str(c.request) for c in files.read(path)]
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.write(path, "../../x.csv")
+    assert [c.name for c in files.read(tmp_path / "x.zip")] == ["a"]
+    assert main(["cases", "convert", str(path), "--to", "xlsx"]) == 2
+
+
+def test_bombs_and_broken_archives_are_refused(tmp_path):
+    """What unpacks to far more than it is, what is no archive, a workbook without a sheet of cases: one sentence."""
+    for name in ("x.xlsx", "x.zip"):
+        with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.csv", b"0" * 50_000_000)
+        with pytest.raises(CaseFileError, match="unpacks to 50,000,000 bytes"):
+            files.read(tmp_path / name)
+        (tmp_path / name).write_bytes(b"nothing of the kind")
+        with pytest.raises(CaseFileError, match="no archive"):
+            files.read(tmp_path / name)
+
+
+def test_benchdnn_descriptors(tmp_path):
+    """Options count from where they stand, dilation 0 is dense, an output size gives the far padding."""
+    path = tmp_path / "shapes.txt"
+    path.write_text(
+        '--dir=BWD_W --dt=bf16\nmb4ic16ih7oc16oh7kh3ph1n"layer one"\n--mb=1 g2ic4iw9oc4kw3dw1  # a comment\n'
+        "--reset --dir=BWD_D\nic3id4ih8iw9oc2od2oh4ow5kd3kh3kw3sh2sw2ph1pw1\n", "utf-8")  # fmt: skip
+    assert [(c.name.startswith("layer"), str(c.request)) for c in files.read(path)] == [
+        (True, "conv n4 c16>16 i7x7 k3x3 s1 p1 d1 g1 bf16 math=keep want=w on=cpu"),
+        (False, "conv n1 c4>4 i9 k3 s1 p0 d2 g2 bf16 math=keep want=w on=cpu"),
+        (False, "conv n2 c3>2 i4x8x9 k3x3x3 s1x2x2 p0x1x1 d1 g1 fp32 math=keep want=x on=cpu"),
+    ]
+    path.write_text("--dir=FWD_B\nic3ih8oc2kh3\nic3ih8oc2kh3zz\n", "utf-8")
+    with pytest.raises(CaseFileError, match="line 2, --dir=FWD_B: is no backward pass"):
+        files.read(path)
+
+
+def test_the_kits_progress_file(tmp_path):
+    """Four lines without a final newline, the counts of the run."""
+    (tmp_path / "x.txt").write_text("conv n1 c1>1 i4 k1\nconv n1 c1>1 i5 k1\n", "utf-8")
+    assert main(["run", str(tmp_path / "x.txt"), "-q", "-j", "1", "--po", str(tmp_path / "po")]) == 0
+    lines = (tmp_path / "po").read_text("utf-8").split("\n")
+    assert [line.split(":")[0] for line in lines] == ["StartAt", "ElapsedTime", "TotalCases", "CompletedCases"]
+    assert lines[2:] == ["TotalCases:2", "CompletedCases:2"] and int(lines[0].split(":")[1]) > 1_000_000_000
+
+
+def test_the_preset_obeys_the_documents_rules():
+    """Sizes 2^k and 2^k - 1, half uniform and half normal, the special cases for every dtype."""
+    cases = generate.generate([experimental.NAME], "cpu", dtypes=("fp16", "fp32"), count=48)
+    assert cases == generate.generate([experimental.NAME], "cpu", dtypes=("fp16", "fp32"), count=48)
+    ordinary = cases[:96]
+    assert sum(c.fill_words == "uniform:-5:5" for c in ordinary) == 48
+    for c in ordinary:
+        for n in c.request.input.shape[2:]:
+            assert n & (n - 1) == 0 or n & (n + 1) == 0
+        for v in c.fill if c.fill[0].kind == "normal" else ():
+            assert -5 <= v.numbers[0] <= 5 and 0.1 <= v.numbers[1] <= 2
+    special = {c.fill_words for c in cases[96:]}
+    assert {"constant:nan", "constant:inf", "constant:-inf", "infinities"} < special and len(cases) == 96 + 16
+    assert all(convgrad.check(c.request).ok for c in ordinary)
+    assert np.isinf(values.fill(values.parse("infinities"), (3,), "float16", 0, 0)).all()
+    assert math.isnan(values.parse("constant:nan").numbers[0])
+
+
+def determined(tmp_path, name, slices):
+    fields = {"batch_seed": "((100,),)", "batch_axis": "(([0],),)", "batch_slice_info": f"(([{slices}],),)"}
+    (case,) = files.read(table(tmp_path / "x.csv", {**OPERATOR, "testcase_name": name, **fields}))
+    return case
+
+
+def test_batch_consistency_as_the_kit_checks_it(tmp_path):
+    """A sample alone and inside a batch share an id and their bytes; a planted bit fails; what does not fit is told."""
+    rng = np.random.default_rng(0)
+    g, x, w = (rng.standard_normal(s).astype(np.float16) for s in ((5, 4, 6), (5, 8, 6), (4, 8, 1)))
+    whole = convgrad.conv_backward(g, x, w, product="A2").input
+    alone = convgrad.conv_backward(g[3:4], x[3:4], w, product="A2").input
+    batch, single = determined(tmp_path, "batch", [3, 4, 1]), determined(tmp_path, "single", [0, 1, 1])
+    assert determinism.slices_of(batch).identity == determinism.slices_of(single).identity == "100_0_1_1"
+    assert determinism.check([batch, single], [whole, alone]) == {"batch": "pass", "single": "pass"}
+    spoilt = alone.copy()
+    spoilt.view(np.uint16)[0, 0, 0] ^= 1
+    assert determinism.check([batch, single], [whole, spoilt]) == {"batch": "fail", "single": "fail"}
+    outside = determined(tmp_path, "outside", [0, 9, 1])
+    assert determinism.check([outside, single], [whole, alone]) == {"outside": "unsupported"}
+    (plain,) = files.read(table(tmp_path / "x.csv", OPERATOR))
+    assert determinism.slices_of(plain) is None and determinism.level(plain) == 0
