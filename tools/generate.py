@@ -20,7 +20,7 @@ from convgrad.ascendc.from_line import Gradient
 from convgrad.ascendc.line_runs import walk_picture
 from convgrad.core import dtypes, products, rounding, standards
 from convgrad.core.dtypes import Dtype, Ties
-from convgrad.generate import c_tables, precision_pages, rules_pages
+from convgrad.generate import c_tables, format_pictures, linked_pages, precision_pages, rules_pages
 from convgrad.lab.cases import own
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -181,6 +181,10 @@ GENERATED: dict[str, Callable[[], str]] = {
         rules_pages.contradictions_page(), "src/convgrad/rules/contradictions.py"
     ),
     "docs/generated/precision.md": lambda: _page(precision_pages.precision_page(), "src/convgrad/core/precision.py"),
+    "docs/generated/return_codes.md": lambda: _page(linked_pages.return_codes_page(), "src/convgrad/rules/codes.py"),
+    "docs/generated/promotion.md": lambda: _page(linked_pages.promotion_page(), "src/convgrad/core/precision.py"),
+    "docs/generated/format_ndc1hwc0.svg": format_pictures.ndc1hwc0,
+    "docs/generated/format_fractal_z_3d.svg": format_pictures.fractal_z_3d,
     "native/generated/rules.inc": lambda: c_tables.rules_include(NOTICE.format(source="src/convgrad/rules")),
     "native/generated/precision.inc": lambda: precision_pages.precision_include(
         NOTICE.format(source="src/convgrad/core/precision.py")

@@ -594,3 +594,22 @@ def test_one_array_in_two_places_is_pointed_elsewhere_in_both():
     assert aclnn.aclSetInputTensorAddr(executor, 0, same, np.full((1, 1, 4), 3, np.float32)) == 0
     assert aclnn.aclnnConvolutionBackward(np.empty(max(size, 1), np.uint8), size, executor, None) == 0
     assert grad_weight.item() == 4 * 3 * 3
+
+
+def test_a_strided_output_is_accepted_with_an_advice():
+    """It is written where its strides say, and the plan notes that no document promises it."""
+    call = conv_call()
+    shape = call["gradWeight"].shape
+    storage = np.zeros(2 * call["gradWeight"].size, np.float32)
+    strides = [2 * int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
+    want = expected(call)
+    call["gradWeight"] = aclnn.aclCreateTensor(shape, "ACL_FLOAT", strides, 0, "NCHW", None, storage)
+    size, executor, status = aclnn.aclnnConvolutionBackwardGetWorkspaceSize(*call.values())
+    assert status == 0
+    assert executor.plan.advice == (
+        "gradWeight is not contiguous: it is written where its strides say, which no document promises",
+    )
+    assert aclnn.aclnnConvolutionBackward(np.empty(size, np.uint8), size, executor, None) == 0
+    assert (storage[::2].reshape(shape) == want.weight).all() and not storage[1::2].any()
+    _, executor, _ = aclnn.aclnnConvolutionBackwardGetWorkspaceSize(*conv_call().values())
+    assert executor.plan.advice == ()

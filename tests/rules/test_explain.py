@@ -1,9 +1,11 @@
 """What a person and a program see of the contract: explain and the verbs check, explain, rules, plan, dtypes."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ import convgrad
 from convgrad import Request
 from convgrad.cli.command_line import main
 from convgrad.core.request import Operator
+from convgrad.rules import codes
 from convgrad.rules.check import ALL_RULES, rows_for
 
 WINDOW = "conv n1 c2>4 i300 k256 on=A2"
@@ -109,15 +112,50 @@ def test_check_and_explain_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_explain_a_status_and_a_rule(capsys: pytest.CaptureFixture[str]) -> None:
-    """A status lists every row that gives it; an id one row; an unknown status says which exist."""
+    """A status tells itself and lists every row that gives it; an id one row; what is neither, what may be meant."""
     for status in (161001, 161002, 561103):
         assert main(["explain", str(status), "--json"]) == PASS
-        rows = json.loads(capsys.readouterr().out)
-        assert [row["id"] for row in rows] == [rule.id for rule in ALL_RULES if rule.status == status]
+        found = json.loads(capsys.readouterr().out)
+        assert [row["id"] for row in found["rules"]] == [rule.id for rule in ALL_RULES if rule.status == status]
     assert main(["explain", "limit.groups"]) == PASS
     assert "groups must be at most 65535" in capsys.readouterr().out
+    meant_by = {"limit.group": "limit.groups", "561104x": "561104", "Limit.Window.A3": "limit.window.a2"}
+    for asked, meant in meant_by.items():
+        assert main(["explain", asked]) == USAGE
+        assert f"did you mean {meant}" in capsys.readouterr().err
     assert main(["explain", "42"]) == USAGE
-    assert "161001, 161002, 561103" in capsys.readouterr().err
+    assert "return_codes.md" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("code", codes.CODES, ids=lambda row: row.code)
+def test_explain_every_code(code: codes.Code, capsys: pytest.CaptureFixture[str]) -> None:
+    """By number and by name, in both languages: what it means and what to try."""
+    for asked in (code.code, code.name.lower()):
+        assert main(["explain", asked]) == PASS
+        out = capsys.readouterr().out
+        assert out.startswith(f"{code.code} {code.name}\n") and code.en in out and code.try_en in out
+    assert main(["explain", code.code, "--language", "zh"]) == PASS
+    out = capsys.readouterr().out
+    assert code.zh in out and code.try_zh in out
+
+
+def test_codes_are_those_of_the_headers() -> None:
+    """Every code of aclnn and of the runtime in the shipped headers has a row of the same name and number."""
+    headers = Path(__file__).parents[2] / "native" / "sdk" / "include"
+    text = "".join((headers / name).read_text("utf-8") for name in ("aclnn/opdev/op_errno.h",
+                                                                    "acl/error_codes/rt_error_codes.h"))  # fmt: skip
+    defined = re.findall(r"#define (ACL(?:NN)?_\w+) (\d+)\n", text)
+    assert len(defined) > 40
+    for name, number in defined:
+        if name != "ACL_RT_SUCCESS":
+            assert codes.BY_CODE[number].name == name
+
+
+def test_codes_said_to_be_given_here_are_given_by_the_library() -> None:
+    """The runtime's codes whose row says so stand in the C library's sources, and no other."""
+    sources = (Path(__file__).parents[2] / "native" / "acl").rglob("*.cpp")
+    used = set(re.findall(r"ACL_ERROR_\w+", "".join(path.read_text("utf-8") for path in sources)))
+    assert {row.name for row in codes.CODES if row.here and row.name.startswith("ACL_")} == used
 
 
 def test_explain_all_walks_the_table(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from convgrad.core.arrays import AnyArray, may_overlap_itself
 from convgrad.core.plan import Plan, Result
 from convgrad.core.status import ConvGradError, Status
 
-_OUTPUTS = {Result.GRAD_INPUT: "gradInput", Result.GRAD_WEIGHT: "gradWeight", Result.GRAD_BIAS: "gradBias"}
+OUTPUTS = {Result.GRAD_INPUT: "gradInput", Result.GRAD_WEIGHT: "gradWeight", Result.GRAD_BIAS: "gradBias"}
 
 
 class aclOpExecutor:
@@ -41,9 +41,9 @@ class aclOpExecutor:
         results: dict[Result, AnyArray] = {}
         outputs: list[tuple[AnyArray, AnyArray]] = []
         for step in self.plan.steps:
-            output = self.slots[_OUTPUTS[step.result]].array()
+            output = self.slots[OUTPUTS[step.result]].array()
             if not output.flags.writeable:  # pointed to other memory since phase 1
-                raise ValueError(f"{_OUTPUTS[step.result]} cannot be written: its memory is read-only")
+                raise ValueError(f"{OUTPUTS[step.result]} cannot be written: its memory is read-only")
             direct = _is_plain(output) and not _overlaps(output, [*operands, *(target for target, _ in outputs)])
             results[step.result] = output if direct else np.empty(output.shape, output.dtype.newbyteorder("="))
             outputs.append((output, results[step.result]))

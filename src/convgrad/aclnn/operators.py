@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from convgrad.aclnn import settings
 from convgrad.aclnn.error_text import fail, words_of
-from convgrad.aclnn.executors import aclOpExecutor, run_phase_two
+from convgrad.aclnn.executors import OUTPUTS, aclOpExecutor, run_phase_two
 from convgrad.aclnn.tensors import Slot, Unreadable, slot
 from convgrad.calls.decide import decide
 from convgrad.core import arguments
 from convgrad.core.arguments import number
 from convgrad.core.request import Operator, Request
 from convgrad.core.status import Status
+from convgrad.rules.advice import STRIDED_OUTPUT
 
 Ints = Sequence[int] | None
 PhaseOne = tuple[int, aclOpExecutor | None, Status]
@@ -82,6 +84,10 @@ def _phase_one(request: Request, slots: dict[str, Slot | None]) -> PhaseOne:
         text = f"{verdict.vendor_message} [rule {verdict.rule_id}; reproduce: {verdict.line}]"
         return _refused(request.operator, verdict.status, text)
     plan = decision.plan
+    written = [slots[OUTPUTS[step.result]] for step in plan.steps]
+    strided = tuple(STRIDED_OUTPUT.en.format(name=s.name) for s in written if s and not s.array().flags.c_contiguous)
+    if strided:
+        plan = replace(plan, advice=(*plan.advice, *strided))
     given = {name: s for name, s in slots.items() if s is not None}
     return plan.workspace_bytes, aclOpExecutor(request.operator.function, plan, given), Status.SUCCESS
 

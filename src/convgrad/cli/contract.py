@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from convgrad import functional
 from convgrad.core import dtypes, products, rounding
 from convgrad.core.problem_line import parse
 from convgrad.core.request import CONFORMANCES, DEFAULT_CONFORMANCE, Operator, Request
-from convgrad.core.status import Status
 from convgrad.lab import scaleout as scaleout_plan
-from convgrad.rules import sentences
+from convgrad.rules import codes, sentences
 from convgrad.rules.check import ALL_RULES, BY_ID, RULES, check
 from convgrad.rules.contradictions import source_words
 from convgrad.rules.explain import explain, walk
@@ -20,6 +20,12 @@ from convgrad.rules.sentences import as_dict
 from convgrad.rules.vocabulary import Rule
 from convgrad.text.terminal import ExitCode, UsageError, coloured, print_json, table
 
+_KINDS = ("conv", "tconv", "tbc")
+_CODES_PAGE = "docs/generated/return_codes.md"
+_CODE_WORDS = {
+    "en": ("meaning", "to try", "given here by", "rows", "all codes"),
+    "zh": ("含义", "建议", "本项目中", "条规则", "全部返回码"),
+}
 _LINE_HELP = 'a problem line, e.g. "conv n2 c8>16 i14x14 k3x3 p1 fp16 on=A2"'
 
 
@@ -33,7 +39,7 @@ def add_command(subparsers: Any) -> None:
         parser.set_defaults(run=run)
     scaleout_plan.add_options(subparsers.choices["plan"])
     parser = subparsers.add_parser("explain", help="why a problem is refused, and how to get past it")
-    parser.add_argument("line", help=f"{_LINE_HELP}; or a status such as 161002; or the id of a rule")
+    parser.add_argument("line", help=f"{_LINE_HELP}; or a code such as 161002 or EZ9999; or the id of a rule")
     parser.add_argument("--all", action="store_true", help="every row that was looked at")
     parser.add_argument("--language", choices=("en", "zh"), default="en")
     _add_choices(parser)
@@ -102,10 +108,13 @@ def _plan(arguments: argparse.Namespace) -> int:
 
 def _explain(arguments: argparse.Namespace) -> int:
     asked = arguments.line.strip()
-    if asked.isdigit():
-        return _explain_status(int(asked), arguments)
+    code = codes.find(asked)
+    if code is not None:
+        return _explain_code(code, arguments)
     if asked in BY_ID:
         return _explain_rows([BY_ID[asked]], arguments)
+    if asked and " " not in asked and asked not in _KINDS:
+        raise UsageError(_unknown_word(asked))
     explanation = explain(_request(asked, arguments), arguments.language)
     if arguments.json:
         print_json(explanation.as_dict())
@@ -119,13 +128,30 @@ def _explain(arguments: argparse.Namespace) -> int:
     return ExitCode.PASS if explanation.verdict.ok else ExitCode.REFUSED
 
 
-def _explain_status(status: int, arguments: argparse.Namespace) -> int:
-    rows = [rule for rule in ALL_RULES if int(rule.status) == status]
-    if not rows:
-        known = ", ".join(str(int(s)) for s in sorted({rule.status for rule in ALL_RULES}))
-        raise UsageError(f"no rule gives status {status}; rules give {known}")
-    if not arguments.json:
-        print(f"{status} {Status(status).name}: {len(rows)} rows\n")
+def _unknown_word(asked: str) -> str:
+    """What is neither a line nor a code nor a rule: what may have been meant."""
+    known = {name.lower(): name for name in (*BY_ID, *codes.BY_CODE, *(row.name for row in codes.CODES))}
+    near = [known[name] for name in get_close_matches(asked.lower(), known, n=3, cutoff=0.6)]
+    hint = f"did you mean {', '.join(near)}?" if near else f"`convgrad rules` lists the rules, {_CODES_PAGE} the codes"
+    return f"{asked[:60]!r} is no problem line, no code and no rule; {hint}"
+
+
+def _explain_code(code: codes.Code, arguments: argparse.Namespace) -> int:
+    english = arguments.language == "en"
+    rows = [rule for rule in ALL_RULES if str(int(rule.status)) == code.code]
+    meaning, advice = (code.en, code.try_en) if english else (code.zh, code.try_zh)
+    if arguments.json:
+        found = {"code": code.code, "name": code.name, "meaning": meaning, "try": advice, "here": code.here}
+        print_json(found | {"rules": [as_dict(rule) for rule in rows]})
+        return ExitCode.PASS
+    words = _CODE_WORDS[arguments.language]
+    print(f"{code.code} {code.name}")
+    print(f"    {words[0]}: {meaning}\n    {words[1]}: {advice}")
+    given = [code.here] if code.here else []
+    given += [f"{len(rows)} {words[3]}"] if rows else []
+    if given:
+        print(f"    {words[2]}: {', '.join(given)}")
+    print(f"    {words[4]}: {_CODES_PAGE}" + ("\n" if rows else ""))
     return _explain_rows(rows, arguments)
 
 

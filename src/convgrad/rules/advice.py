@@ -55,6 +55,12 @@ ADVICE: tuple[Advice, ...] = (
            "biasSizes 不等于 [gradOutput 的 C]，运行时忽略该值"),
 )  # fmt: skip
 
+STRIDED_OUTPUT = Advice(
+    (), "{name} is not contiguous: it is written where its strides say, which no document promises",
+    "{name} 为非连续 Tensor：按其步长写入，文档未作保证",
+)
+"""Said by doors that know strides: no rule asks about them (C29)."""
+
 FIXES: tuple[Fix, ...] = (
     Fix(("limit.window*", "tbc.limit.window*"),
         "split the window: cut the weight into windows of at most 255 along that axis, call once per piece on the part "

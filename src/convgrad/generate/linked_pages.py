@@ -1,0 +1,47 @@
+"""Pages about what the vendor's documents link to and do not tell: return codes, promotion of dtypes."""
+
+from __future__ import annotations
+
+from convgrad.core import dtypes
+from convgrad.core.precision import promote
+from convgrad.rules.check import ALL_RULES
+from convgrad.rules.codes import CODES
+
+
+def return_codes_page() -> str:
+    """docs/generated/return_codes.md: every code, in both languages."""
+    lines = [
+        "# Return codes · aclnn返回码", "",
+        "What each code means, what to try, and what gives it here. `convgrad explain CODE` says the same, with every "
+        "rule that gives the code; `convgrad explain` with a problem line says why that call gets it.", "",
+        "每个返回码的含义、建议，以及本项目中由谁给出。"
+        "`convgrad explain 返回码 --language zh` 给出同样的内容以及相应的规则。", "",
+        "| code | name | meaning | 含义 | to try | 建议 | here |", "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for row in CODES:
+        rules = sum(str(int(rule.status)) == row.code for rule in ALL_RULES)
+        given = [row.here] if row.here else []
+        given += [f"[{rules} rows](rules.md)"] if rules else []
+        cells = (row.code, f"`{row.name}`", row.en, row.zh, row.try_en, row.try_zh, ", ".join(given))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join([*lines, ""])
+
+
+def promotion_page() -> str:
+    """docs/generated/promotion.md: the dtype that two operands of different dtypes are computed in."""
+    names = [row.name for row in dtypes.ALL if row.is_tensor_dtype]
+    lines = [
+        "# Promotion of dtypes · 互推导关系", "",
+        "grad_output, input and weight may have different dtypes where the rules of the product allow it (see "
+        "[rules](rules.md), and T9 in [contradictions](contradictions.md) for TBC). They are computed in the promoted "
+        "dtype, which cubeMathType then acts on ([precision](precision.md)): the dtype they share; else float64 if one "
+        "of them is; else float32. float16 with bfloat16 gives float32: neither holds the values of the other. The "
+        "order does not matter, and three operands are promoted like two.", "",
+        "gradOutput、input、weight 在产品规则允许时可以为不同的数据类型。"
+        "计算使用互推导后的数据类型，cubeMathType 作用于该类型：三者相同则不变；否则有 float64 则为 float64；"
+        "其余均为 float32。float16 与 bfloat16 互推导为 float32。", "",
+        "|  | " + " | ".join(names) + " |", "|---|" + "---|" * len(names),
+    ]  # fmt: skip
+    for name in names:
+        lines.append(f"| **{name}** | " + " | ".join(promote(name, other) for other in names) + " |")
+    return "\n".join([*lines, ""])
