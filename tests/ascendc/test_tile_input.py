@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from convgrad.ascendc import (
+    CallOrderError,
     Conv3DBackpropInput,
     Conv3DBackpropInputTilingData,
     Conv3DBpInputTiling,
@@ -283,3 +284,32 @@ def test_nan_in_grad_output_reaches_what_its_window_reaches():
     wrong = np.argwhere(np.isnan(result))
     assert {tuple(place) for place in wrong} == {(0, channel, 0, 2, 3) for channel in range(3)}
     assert np.array_equal(result[~np.isnan(result)], expected[~np.isnan(result)])
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_the_documented_loop_with_ncdhw_is_refused_at_end(finished):
+    """The sample declares gradInput as NCDHW; without finish_ncdhw nothing of it is ever written, and End says so."""
+    planned, expected = run(replace(random_problem(12), cores=1))
+    t = planned.tiling
+    formats = (ConvFormat.FRACTAL_Z_3D, ConvFormat.ND, ConvFormat.NDC1HWC0, ConvFormat.NCDHW)
+    types = [ConvType(TPosition.GM, f, int32_t if f is ConvFormat.ND else half) for f in formats]
+    kernel = Conv3DBackpropInput(*types)
+    workspace = GlobalTensor(np.zeros(t.baseM * t.baseN, np.float16))
+    destination = GlobalTensor(np.zeros(expected.size, np.float16))
+    kernel.Init(t)
+    for block in planned.blocks:
+        kernel.SetSingleShape(block.M, block.K, block.N)
+        kernel.SetStartPosition(block.plane, block.ho_start)
+        kernel.SetGradOutput(GlobalTensor(planned.grad_output_gm)[block.offset_a])
+        kernel.SetWeight(GlobalTensor(planned.weight_gm)[block.offset_b])
+        while kernel.Iterate():
+            kernel.GetTensorC(workspace)
+            if finished:
+                finish_ncdhw(kernel, workspace, destination[block.offset_ncdhw(t)])
+        kernel.ctx.isFirstIter_ = True
+    if finished:
+        kernel.End()
+        assert np.array_equal(destination.memory.data.reshape(expected.shape), expected)
+    else:
+        with pytest.raises(CallOrderError, match="stayed raw in the workspace and are lost; call finish_ncdhw"):
+            kernel.End()

@@ -10,6 +10,7 @@ SOURCES: dict[str, tuple[str, str]] = {
     "S1": ("aclnnConvTbcBackward document, A2/A3 revision", "aclnnConvTbcBackward 文档（A2/A3 版本）"),
     "S2": ("aclnnConvolutionBackward document, A2/A3 revision", "aclnnConvolutionBackward 文档（A2/A3 版本）"),
     "S3": ("aclnnConvolutionBackward document, older revision", "aclnnConvolutionBackward 文档（较旧版本）"),
+    "S4": ("Conv3DBackpropInput document", "Conv3DBackpropInput 使用说明"),
     "UD": ("newest public document", "最新公开文档"),
     "host": ("public host code", "公开的 host 代码"),
     "tests": ("tests of the public code", "公开代码的测试"),
@@ -211,5 +212,10 @@ CONTRADICTIONS: tuple[Contradiction, ...] = (
     Contradiction("T17", "cubeMathType 3 on 910",
                   (("S0", "not supported, whatever the dtype"), ("host", "float16 stays float16")),
                   "161002", "161002 for float32; no effect on float16"),
+    Contradiction("K1", "format of gradInput in Conv3DBackpropInput, the tile kernel",
+                  (("S4, sample", "NCDHW"), ("S4, table of formats", "NDC1HWC0 only"),
+                   ("kernels", "NCDHW leaves each tile raw in a workspace, to be moved by another step")),
+                  "both are modelled; NCDHW needs finish_ncdhw after each GetTensorC, and End refuses a kernel that "
+                  "did without"),
 )  # fmt: skip
 BY_ID = {row.id: row for row in CONTRADICTIONS}

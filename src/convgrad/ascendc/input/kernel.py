@@ -78,6 +78,8 @@ class Conv3DBackpropInput(TileObject[TConv3DBackpropInputTiling, Tile]):
         self._row_start = 0
         self._walk_pointers = (0, 0)
         self._weights: dict[tuple[int, int], tuple[NDArray[np.uint16], Matrix]] = {}
+        self._raw_tiles = 0
+        self._raw_tile_waits = False
 
     # ---- the documented calls
 
@@ -155,6 +157,8 @@ class Conv3DBackpropInput(TileObject[TConv3DBackpropInputTiling, Tile]):
         values = None if self._l0c is None else rounding.store(self._dtype, self._l0c, overflow=self._overflow)
         if self.types[3].format is ConvFormat.NCDHW:
             runs = raw_run(self._tiling(), self._tile, values, self.block_idx)
+            self._raw_tiles += self._raw_tile_waits  # the next one lies over it
+            self._raw_tile_waits = True
         else:
             runs = block_runs(self._tiling(), self._tile, values)
         store_runs(runs, output, bool(enAtomic), self._life.refuse)
@@ -166,7 +170,21 @@ class Conv3DBackpropInput(TileObject[TConv3DBackpropInputTiling, Tile]):
         """Counters of the staged mode."""
         return self._cube
 
+    def raw_tile_is_moved(self) -> None:
+        """`finish_ncdhw` has moved the tile that GetTensorC left in the workspace."""
+        self._raw_tile_waits = False
+
     # ---- inside
+
+    def _left_undone(self) -> CallOrderError | None:
+        lost = self._raw_tiles + self._raw_tile_waits
+        if not lost:
+            return None
+        return CallOrderError(
+            f"End: {lost} tiles of an NCDHW gradInput stayed raw in the workspace and are lost; call finish_ncdhw "
+            "after each GetTensorC, or declare gradInput as NDC1HWC0, as the document's table does",
+            "order.raw_tiles",
+        )
 
     def _check_record(self, record: TConv3DBackpropInputTiling) -> None:
         check_record(record, self.platform)
@@ -270,6 +288,7 @@ def finish_ncdhw(kernel: Conv3DBackpropInput, workspace: GlobalTensor, gradInput
         raise CallOrderError("finish_ncdhw: Iterate and GetTensorC come first", "order.no_tile")
     if not kernel.tile_is_stored:
         return
+    kernel.raw_tile_is_moved()
     raw = workspace.read(kernel.block_idx * t.baseM * t.baseN, tile.m_length * tile.n_length, f"finish_ncdhw, {tile}")
     channels = raw.reshape(-1, tile.m_length, t.c0).transpose(0, 2, 1).reshape(-1, tile.m_length)
     per_channel = t.di * t.hi * t.wi

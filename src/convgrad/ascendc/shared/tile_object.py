@@ -89,9 +89,16 @@ class TileObject(Generic[RecordType, TileType]):
             if self._life.abandoned:
                 text = f"End: {self._life.abandoned}; walk until Iterate returns false{self.early_exit}"
                 self._life.refuse(CallOrderError(text, "order.left_early"))
+            undone = self._left_undone()
+            if undone is not None:
+                self._life.refuse(undone)
             self._life.move(State.ENDED)
 
     # ---- inside
+
+    def _left_undone(self) -> CallOrderError | None:
+        """What a kernel that ends here would never have written, however complete its walks."""
+        return None
 
     def _check_record(self, record: RecordType) -> None:
         raise NotImplementedError
