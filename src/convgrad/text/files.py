@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import secrets
 import stat
@@ -18,6 +17,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+if sys.platform != "win32":  # which has no such locks: nothing is taken for a leftover there
+    import fcntl
 
 _PREFIX, _SUFFIX = ".convgrad-", ".part"
 
@@ -83,8 +85,11 @@ def _replaced(path: Path, found: os.stat_result | None, mode: int | None) -> Ite
             yield out
             out.flush()
             if mode is not None or found is not None:
-                os.fchmod(descriptor, stat.S_IMODE(found.st_mode) if mode is None and found is not None else mode or 0)
-            os.replace(name, target)  # before the lock is given up
+                os.chmod(name, stat.S_IMODE(found.st_mode) if mode is None and found is not None else mode or 0)
+            if sys.platform != "win32":
+                os.replace(name, target)  # before the lock is given up
+        if sys.platform == "win32":
+            os.replace(name, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
@@ -95,7 +100,7 @@ def _temporary(directory: Path) -> tuple[int, Path]:
     """A new locked file; another writer may take one that is not locked yet for a leftover and remove it."""
     while True:
         name = directory / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
-        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         lock(descriptor, wait=True)
         if os.fstat(descriptor).st_nlink:
             return descriptor, name
@@ -109,6 +114,8 @@ def _is_temporary(name: object) -> bool:
 
 def remove_leftovers(directory: Path) -> None:
     """Removes temporary files whose writers are gone."""
+    if sys.platform == "win32":
+        return
     with contextlib.suppress(OSError):
         for name in filter(_is_temporary, os.listdir(directory)):
             with contextlib.suppress(OSError):
@@ -125,6 +132,8 @@ def lock(descriptor: int, wait: bool = False) -> bool:
 
     A file system without locks counts as not locked.
     """
+    if sys.platform == "win32":
+        return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:

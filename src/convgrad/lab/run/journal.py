@@ -40,7 +40,7 @@ class Journal:
         self.path = path
         self.done: set[int] = set()
         """Indices of the cases finished before."""
-        self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         try:
             self._begin({"convgrad_run": VERSION, **header}, resume)
         except BaseException:
