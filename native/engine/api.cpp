@@ -91,6 +91,8 @@ int check(const cg_problem* problem) {
         return refuse("the problem has too many elements for 64-bit indices");
     if (p.bias_source != 0 && p.bias_source != 1) return refuse("bias_source must be 0 (coarse) or 1 (fine)");
     if (p.path < 0 || p.path >= PATHS) return refuse("path is not a number of the path table");
+    if (p.algorithm < CG_DIRECT || p.algorithm > CG_EXACT_FAST)
+        return refuse("algorithm must be 0 (direct), 1 (fast) or 2 (exact-fast)");
     if (p.threads < 0 || p.threads > 4096) return refuse("threads must be between 0 and 4096");
     const bool wf = p.to_fine.data != nullptr, wc = p.to_coarse.data != nullptr, ww = p.to_weight.data != nullptr;
     const bool wb = p.bias.data != nullptr;
@@ -166,6 +168,12 @@ static int run(const Call& call, bool* bias_is_summed) {
     make_plan(call, &plan);
     *bias_is_summed = plan.sums_bias;
     const int status = run_of(plan.path)(call, plan);
+    if (status == STATUS_REDO_DIRECT) {
+        cg_problem direct = call.p;
+        direct.algorithm = CG_DIRECT;
+        direct.path = PATH_CHOOSE;
+        return run(Call{direct, call.contraction, call.lanes, call.threads}, bias_is_summed);
+    }
     if (status != STATUS_REDO_PLAIN) return status;
     make_plan(call, PATH_PLAIN, &plan);
     return run_of(PATH_PLAIN)(call, plan);
@@ -221,6 +229,8 @@ const char* cg_last_error(void) { return last_error; }
 const char* cg_path_name(int32_t path) { return path >= 0 && path < PATHS ? path_table[path].name : nullptr; }
 
 const char* cg_path_condition(int32_t path) { return path >= 0 && path < PATHS ? path_table[path].taken_for : nullptr; }
+
+int32_t cg_path_is_exact(int32_t path) { return path >= 0 && path < PATHS && path_table[path].exact ? 1 : 0; }
 
 int32_t cg_path_accepts(const cg_problem* problem, int32_t contraction, int32_t path) {
     if (check(problem) != CG_OK || contraction < 0 || contraction > BIAS || path < 0 || path >= PATHS) return 0;

@@ -6,8 +6,9 @@
 namespace cg {
 
 // An inf or NaN met a padding zero: the plain path knows what is tied to what. Or numbers are too small for pairs of
-// bfloat16: one by one they are not.
-enum { STATUS_REDO_PLAIN = 100, STATUS_REDO_UNPAIRED = 101 };
+// bfloat16: one by one they are not. Or a sum of transformed tiles is not finite: the direct paths know whether it
+// should be.
+enum { STATUS_REDO_PLAIN = 100, STATUS_REDO_UNPAIRED = 101, STATUS_REDO_DIRECT = 102 };
 
 struct Call;
 struct Plan;

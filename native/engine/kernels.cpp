@@ -11,6 +11,8 @@
 #include "paths/gemm_data/task.inl.h"
 #include "paths/gemm_weight/task.inl.h"
 #include "paths/plain/kernels.inl.h"
+#include "paths/winograd/data_task.inl.h"
+#include "paths/winograd/weight_task.inl.h"
 
 namespace cg {
 namespace {
@@ -18,6 +20,9 @@ namespace {
 constexpr PathRuns path_runs[PATHS] = {
     {PATH_CHOOSE, nullptr, nullptr},
     {PATH_PLAIN, run_plain, run_plain},
+    {PATH_WINOGRAD_4, run_winograd_data<4>, run_winograd_weight<4>},
+    {PATH_WINOGRAD_7, run_winograd_data<7>, run_winograd_weight<7>},
+    {PATH_WINOGRAD_8, run_winograd_data<8>, run_winograd_weight<8>},
     {PATH_DEPTHWISE_CHANNELS, run_channels, run_channels},
     {PATH_GROUPED_CHANNELS, run_channels, run_channels},
     {PATH_DEPTHWISE_ROWS, run_depthwise_data, run_depthwise_weight},

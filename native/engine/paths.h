@@ -11,6 +11,7 @@
 #include "paths/gemm_data/plan.h"
 #include "paths/gemm_weight/plan.h"
 #include "paths/plain/plan.h"
+#include "paths/winograd/plan.h"
 #include "problem.h"
 
 namespace cg {
@@ -19,6 +20,9 @@ namespace cg {
 enum PathNumber {
     PATH_CHOOSE,
     PATH_PLAIN,
+    PATH_WINOGRAD_4,
+    PATH_WINOGRAD_7,
+    PATH_WINOGRAD_8,
     PATH_DEPTHWISE_CHANNELS,
     PATH_GROUPED_CHANNELS,
     PATH_DEPTHWISE_ROWS,
@@ -42,6 +46,7 @@ struct Plan {
         DepthwiseWeightPlan depthwise_weight;
         ColumnPlan columns;
         FewPlan few;
+        WinogradPlan winograd;
     };
 };
 
@@ -49,6 +54,7 @@ struct Plan {
 struct Path {
     const char* name;
     const char* taken_for;
+    bool exact;                                      // small integers leave no rounding
     bool (*accepts)(const Call& call, Plan* draft);  // can
     bool (*prefers)(const Call& call, Plan* draft);  // should; only asked when it accepts
     void (*plan)(const Call& call, Plan* plan);      // completes the draft

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define CG_ABI_VERSION 2
+#define CG_ABI_VERSION 3
 #define CG_API __attribute__((visibility("default")))
 
 /* Number formats. The first seven can be stored; the two HF32 rows only round (values stay float32). */
@@ -41,6 +41,11 @@ enum cg_status {
     CG_OUT_OF_MEMORY = 2,
     CG_SCRATCH_OVERRUN = 3 /* a kernel wrote outside of its piece of scratch memory; only where that is checked */
 };
+
+/* How multiplications may be saved. CG_FAST computes tiles of 3x3 windows of stride 1 from 2 to 4 times fewer of them,
+ * where that pays: an error is then relative to the largest values of a tile, not to a result's own terms.
+ * CG_EXACT_FAST only takes the tiles that keep small integers exact. */
+enum cg_algorithm { CG_DIRECT = 0, CG_FAST = 1, CG_EXACT_FAST = 2 };
 
 /* A strided tensor. Strides count elements, in the order (batch, channel, depth, height, width);
  * for weights (coarse channel, fine channel within the group, depth, height, width); for a bias only
@@ -68,7 +73,7 @@ typedef struct cg_problem {
     int32_t bias_source; /* 0 = coarse_operand, 1 = fine_operand */
     int32_t threads;     /* 0 = the default of cg_default_threads() */
     int32_t path;        /* 0 = choose; otherwise a number of the path table (tests force paths) */
-    int32_t reserved;
+    int32_t algorithm;   /* a cg_algorithm */
 } cg_problem;
 
 CG_API int32_t cg_abi_version(void);
@@ -105,6 +110,7 @@ CG_API const char *cg_isa_name(void);
 /* The path table: number 0 chooses, further numbers until the name is null. */
 CG_API const char *cg_path_name(int32_t path);
 CG_API const char *cg_path_condition(int32_t path);
+CG_API int32_t cg_path_is_exact(int32_t path); /* whether small integers leave no rounding */
 
 /* Contractions are 0 to_fine, 1 to_coarse, 2 to_weight, 3 bias. */
 CG_API int32_t cg_path_accepts(const cg_problem *problem, int32_t contraction, int32_t path);

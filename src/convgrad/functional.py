@@ -24,6 +24,7 @@ from convgrad.calls.requests import (
     Rules,
     Specs,
     conv_backward_request,
+    default_algorithm,
     forward_request,
     tbc_backward_request,
 )
@@ -104,13 +105,14 @@ def conv_backward(
     stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1, transposed: bool = False,
     output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
-    out: Sequence[object] | None = None, threads: int | None = None,
+    algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
 ) -> Gradients:
     """Gradients of a 1-D, 2-D or 3-D convolution, plain or transposed.
 
     `padding` takes one number, one per axis, (low, high) pairs, or four numbers in 2-D (top, bottom, left, right).
-    `out` holds three buffers to write into, `None` for those to be made. A refused call raises `ConvGradError`
-    and writes nothing.
+    `algorithm`: `"direct"`, or with fewer multiplications where that pays `"fast"` and `"exact-fast"` (small integers
+    stay exact); `None` is what `CONVGRAD_ALGORITHM` says on the product `cpu`, else direct. `out` holds three buffers
+    to write into, `None` for those to be made. A refused call raises `ConvGradError` and writes nothing.
 
     >>> import numpy as np, convgrad
     >>> ones = np.ones((1, 1, 3, 3), np.float32)
@@ -121,7 +123,7 @@ def conv_backward(
     # A named tuple takes twice as long to make as a plain one: attributes are named only where a request is built.
     asked = (
         bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask, math, product,
-        conformance,
+        conformance, default_algorithm(product) if algorithm is None else algorithm,
     )
     short = _short_key(grad_output, input, weight, asked) if threads is None else None
     known = None if short is None else decided_before(short)
@@ -159,7 +161,7 @@ def _conv_backward(
 def conv_tbc_backward(
     grad_output: object, input: object, weight: object, bias: object | None = None, *, pad: int = 0,
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
-    out: Sequence[object] | None = None, threads: int | None = None,
+    algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
 ) -> Gradients:
     """Gradients of the time-batch-channel convolution: tensors (T, B, C), weight (K, Cin, Cout), stride 1.
 
@@ -169,7 +171,7 @@ def conv_tbc_backward(
     b = None if bias is None else _operand(bias, "bias")
     given = _given(out)
     buffers = _specs(given, "ND")
-    rules = (math, product, conformance)
+    rules = (math, product, conformance, default_algorithm(product) if algorithm is None else algorithm)
 
     def requested() -> Request:
         bias_spec = None if b is None else spec_of(b, "ND")
@@ -185,13 +187,13 @@ def conv_tbc_backward(
 def convolution(
     input: object, weight: object, bias: object | None = None, *, stride: Numbers = 1, padding: Padding = 0,
     dilation: Numbers = 1, transposed: bool = False, output_padding: Numbers = 0, groups: int = 1,
-    math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, out: object | None = None,
-    threads: int | None = None,
+    math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
+    algorithm: str | None = None, out: object | None = None, threads: int | None = None,
 ) -> Any:
     """The forward pass: the remaining derivative of the same law. Rules of the product `cpu`, numerics of `product`."""
     x, w = _operand(input, "input"), _operand(weight, "weight")
     asked = (None, stride, padding, dilation, transposed, output_padding, groups, (False, False, False))
-    rules = (math, product, conformance)
+    rules = (math, product, conformance, default_algorithm(product) if algorithm is None else algorithm)
     plan = remembered(
         _key(Operator.CONV, (x, w), None, (asked, rules)),
         lambda: forward_request(spec_of(x), spec_of(w), Attributes(*asked), Rules(*rules)),
@@ -201,11 +203,12 @@ def convolution(
 
 def conv_tbc(
     input: object, weight: object, bias: object | None = None, *, pad: int = 0, math: str | int = "keep",
-    product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, out: object | None = None, threads: int | None = None,
+    product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None,
+    out: object | None = None, threads: int | None = None,
 ) -> Any:
     """The forward pass of the time-batch-channel convolution."""
     x, w = _operand(input, "input"), _operand(weight, "weight")
-    rules = (math, product, conformance)
+    rules = (math, product, conformance, default_algorithm(product) if algorithm is None else algorithm)
     plan = remembered(
         _key(Operator.TBC, (x, w), None, (pad, rules)),
         lambda: forward_request(spec_of(x, "ND"), spec_of(w, "ND"), None, Rules(*rules), pad),

@@ -289,3 +289,13 @@ def test_hifloat8_comes_back_as_a_tensor():
         assert (value.values() == 2).all()
     with pytest.raises(ValueError, match="a lazy hifloat8 tensor holds uint8, not float32"):
         convgrad.dask.Tensor(da.ones(3, dtype="f4"), "hifloat8")
+
+
+def test_the_algorithm_reaches_every_block():
+    """Blocks are computed by the algorithm asked for: a plain problem in one block has the bits of one call."""
+    rng = np.random.default_rng(3)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in ((4, 48, 28, 28), (48, 48, 3, 3)))
+    for name in ("direct", "fast"):
+        want = convgrad.conv_backward(x, x, w, padding=1, algorithm=name)
+        got = convgrad.dask.conv_backward(da.from_array(x), x, w, padding=1, algorithm=name)
+        assert np.array_equal(got.input.compute(), want.input), name

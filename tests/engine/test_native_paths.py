@@ -19,13 +19,13 @@ def values(result, made, step):
 
 
 def forced_runs(line, dtype, fill, layout="contiguous", threads=2):
-    """Each gradient of a line on each path that accepts it: (path, step, native values, reference values)."""
+    """Each gradient of a line on each exact path that accepts it: (path, step, native values, reference values)."""
     made = problems.problem(line, dtype)
     arrays = problems.operands(made, fill, layout)
     for step in made.steps:
         one = problems.only(made, step)
         want = values(problems.reference_results(one, arrays)[step.result], one, step)
-        for path in problems.PATHS:
+        for path in problems.EXACT_PATHS:
             if step.contraction is None and path > 1:
                 continue
             results = problems.empty_results(one, layout)
@@ -155,7 +155,12 @@ def assert_holes_spread_as_in_the_reference(made, hole, layout="contiguous"):
                 native.run(one, *arrays, results, path=path)
                 got = results[step.result]
                 assert np.array_equal(np.isnan(got), np.isnan(want)), (library.path_names()[path], step.result)
-                assert np.array_equal(got[np.isfinite(want)], want[np.isfinite(want)])
+                finite = np.isfinite(want)
+                if path in problems.EXACT_PATHS:
+                    assert np.array_equal(got[finite], want[finite])
+                else:  # a rounding away, then rounded to the operands' format
+                    apart = 1e-5 if step.rounded_to == "float32" else 1e-3
+                    assert np.allclose(got[finite], want[finite], rtol=apart, atol=1e-3)
 
 
 @pytest.mark.parametrize("hole", [np.nan, np.inf, -np.inf])

@@ -75,6 +75,14 @@ def test_problems_come_from_files_too(instant, capsys, tmp_path):
     ]
 
 
+def test_every_line_by_each_algorithm(instant, capsys):
+    """--algorithms replaces the lines' own."""
+    line = f"{TINY} want=w alg=exact-fast"
+    assert main(["bench", line, "--algorithms", "direct", "fast", "--no-torch", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["line"].split()[-1] for row in rows] == ["alg=direct", "alg=fast"]
+
+
 @pytest.mark.parametrize("words, code, text", [
     ([], 2, "needs a problem line"), (["conv n1 c2>2 i4x4 k1x1 fp99"], 2, "fp99"), ([f"{TINY} want=y"], 2, "want=y"),
     (["conv n1 c2>3 i4x4 k1x1 g2 fp32"], 3, "group"), (["--file", "no-such-file"], 2, "no-such-file"),

@@ -26,6 +26,8 @@ LINES = tuple(
 )
 LAYOUTS = ("contiguous", "channels last", "batch inside", "every second", "reversed", "any")
 PATHS = range(1, len(library.path_names()) if library.available() else 1)
+EXACT_PATHS = tuple(path for path in PATHS if library.library().cg_path_is_exact(path))
+"""Small integers leave no rounding there; the transforms of others round."""
 
 
 def problem(line: str, dtype: str = "float32", **changes):

@@ -1,5 +1,6 @@
 """The functional API on torch tensors and the custom operators under it."""
 
+import numpy as np
 import pytest
 
 import convgrad
@@ -8,7 +9,7 @@ torch = pytest.importorskip("torch")
 door = pytest.importorskip("convgrad.torch")
 torch.set_num_threads(2)
 
-HOW = ("keep", "cpu", "document", None)
+HOW = ("keep", "cpu", "document", "direct", None)
 CASES = {
     "plain": ((2, 3, 6, 5), (4, 3, 3, 2), ([2, 1], [1, 0], [1, 2], False, [0, 0], 1)),
     "groups": ((2, 4, 5), (6, 2, 3), ([1], [1], [1], False, [0], 2)),
@@ -178,3 +179,26 @@ def test_refused_by_the_contract():
         door.conv_backward(g, x, w, output_mask=(True, True))
     with pytest.raises(convgrad.ConvGradError):
         door.convolution(x, w, stride=0)
+
+
+def test_every_door_takes_the_algorithm(monkeypatch):
+    """emulate, the functions and their derivatives compute by the algorithm asked for: the bits of `convgrad`'s own."""
+    rng = np.random.default_rng(3)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in ((4, 48, 28, 28), (48, 48, 3, 3)))
+    want = {name: convgrad.conv_backward(x, x, w, padding=1, algorithm=name) for name in ("direct", "fast")}
+    assert not np.array_equal(want["direct"].input, want["fast"].input)
+    g, weight = torch.from_numpy(x), torch.from_numpy(w).requires_grad_()
+    for name, gradients in want.items():
+        found = door.conv_backward(g, g, weight.detach(), padding=1, algorithm=name)
+        assert all(np.array_equal(a, b) for a, b in zip(found, gradients, strict=True))
+        door.convolution(g, weight, padding=1, algorithm=name).backward(g)
+        assert np.array_equal(weight.grad, gradients.weight)
+        weight.grad = None
+        with door.emulate("cpu", math="keep", algorithm=name):
+            torch.nn.functional.conv2d(g, weight, padding=1).backward(g)
+        assert np.array_equal(weight.grad, gradients.weight)
+        weight.grad = None
+    with pytest.raises(convgrad.ConvGradError, match="algorithm must be one of direct, fast, exact-fast"):
+        door.emulate("cpu", algorithm="quick")
+    monkeypatch.setenv("CONVGRAD_ALGORITHM", "fast")
+    assert np.array_equal(door.conv_backward(g, g, weight.detach(), padding=1)[0], want["fast"].input)

@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
+from convgrad import engines
 from convgrad.core import arguments, products
 from convgrad.core.arguments import number, numbers, told
 from convgrad.core.request import (
     CONFORMANCES,
+    DEFAULT_ALGORITHM,
     DEFAULT_CONFORMANCE,
     MATH_NAMES,
     Operator,
     PadEntry,
     Request,
     TensorSpec,
+    read_algorithm,
     with_output,
 )
 from convgrad.core.status import ConvGradError
@@ -36,12 +39,14 @@ class Rules(NamedTuple):
     math: object = "keep"
     product: object = "cpu"
     conformance: object = DEFAULT_CONFORMANCE
+    algorithm: object = DEFAULT_ALGORITHM
 
     def read(self) -> dict[str, Any]:
         """As fields of a request."""
         return {
             "math": read_math(self.math), "product": read_product(self.product),
             "conformance": read_conformance(self.conformance),
+            "algorithm": read_algorithm("algorithm", self.algorithm),
         }
 
 
@@ -187,3 +192,11 @@ def read_conformance(value: object) -> str:
             f"conformance must be document or runtime, got {told(value)}", rule="conformance.name", value=value
         )
     return value
+
+
+def default_algorithm(product: object) -> str:
+    """The algorithm of a call that names none: `CONVGRAD_ALGORITHM` on the product `cpu`, else direct."""
+    asked = engines.getenv(b"CONVGRAD_ALGORITHM")
+    if not asked or read_product(product) != "cpu":
+        return DEFAULT_ALGORITHM
+    return read_algorithm("CONVGRAD_ALGORITHM", asked.decode(errors="replace"))

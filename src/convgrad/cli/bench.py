@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from convgrad import engines
+from convgrad.core.request import ALGORITHMS
 from convgrad.lab.bench.contestants import has_pytorch
 from convgrad.lab.bench.measure import WORDS, Clock, Settings, Task, Timing, measure, on_threads, read_lines, tasks
 from convgrad.lab.cases.reading import text_of
@@ -30,6 +31,8 @@ def add_command(subparsers: Any) -> None:
     add("--file", type=Path, action="append", default=[], help="a text file of problem lines; # begins a comment")
     add("--dtypes", nargs="+", choices=WORDS, metavar="DTYPE", default=(),
         help=f"instead of each line's own: {', '.join(WORDS)}")  # fmt: skip
+    add("--algorithms", nargs="+", choices=ALGORITHMS, metavar="ALGORITHM", default=(),
+        help=f"instead of each line's own: {', '.join(ALGORITHMS)}")  # fmt: skip
     add("--threads", type=_count, help="default: as the engine would take")
     add("--rounds", type=_count, default=5, help="default: %(default)s")
     add("--clock", choices=[c.value for c in Clock], default="wall",
@@ -49,6 +52,8 @@ def _run(arguments: argparse.Namespace) -> int:
     lines = [*arguments.line, *(line for path in arguments.file for line in read_lines(text_of(path)))]
     if not lines:
         raise UsageError("bench needs a problem line or --file")
+    if arguments.algorithms:
+        lines = [f"{line.partition('#')[0].strip()} alg={name}" for line in lines for name in arguments.algorithms]
     asked = [task for line in lines for task in tasks(line, arguments.dtypes)]  # all are refused before any is timed
     pytorch = arguments.torch and has_pytorch()
     settings = Settings(arguments.rounds, clock=Clock(arguments.clock), pytorch=pytorch)

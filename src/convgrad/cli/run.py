@@ -17,6 +17,7 @@ from typing import Any
 
 from convgrad import engines
 from convgrad.core import standards
+from convgrad.core.request import ALGORITHMS
 from convgrad.lab.cases import files
 from convgrad.lab.cases.case import Case, conformance_name, parse_fill, product_key
 from convgrad.lab.run import journal, tables
@@ -41,6 +42,7 @@ def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         help="a file of cases (JSON, problem lines, test kit JSON, CSV or workbook), `-`, or one problem line")
     add("--product", help="run every case on this product")
     add("--conformance", help="document or runtime")
+    add("--algorithm", choices=ALGORITHMS, help="instead of each case's own `alg=`")
     add("--standard", default=",".join(standards.DEFAULT), help="names with commas (default: %(default)s)")
     add("--seed", type=_seed, default=0, help="cases without a seed of their own draw theirs from it")
     add("--values", help="fill the tensors of every case like this, e.g. uniform:-5:5")
@@ -137,7 +139,7 @@ def _chosen(arguments: argparse.Namespace) -> list[Numbered]:
             continue
         if arguments.filter and not any(_fits(text, case) for text in arguments.filter):
             continue
-        case = case.moved(product, conformance)
+        case = case.moved(product, conformance, arguments.algorithm)
         if fill is not None:
             case = replace(case, fill=fill)
         if one_line:  # a reproducer: the seed is the case's own
@@ -197,7 +199,7 @@ def _digest(arguments: argparse.Namespace, cases: list[Numbered]) -> str:
     else:  # standard input, a pipe, one problem line: the cases themselves
         text = " ".join(case.fingerprint() for _, case in cases).encode()
     options = (
-        arguments.product, arguments.conformance, arguments.values, sorted(arguments.filter),
+        arguments.product, arguments.conformance, arguments.algorithm, arguments.values, sorted(arguments.filter),
         [index for index, _ in cases],
     )
     return hashlib.sha256(text + repr(options).encode()).hexdigest()[:32]

@@ -11,6 +11,7 @@
 | `g4` | groups |
 | `fp16` | dtype of every tensor |
 | `math=` `want=` `on=` `as=` | math type, wanted results (x, w, b; `y` = the forward pass), product, `as=runtime` |
+| `alg=fast` | the algorithm: direct (the usual), fast or exact-fast |
 | `x=2x8x14x14/bf16/NHWC` | one tensor told apart: shape/dtype/format, empty parts as usual; `null` = missing |
 | `stride=1x1x1` `mask=11` ... | an attribute told literally, `null` or `none` (empty) included |
 
@@ -25,7 +26,9 @@ from typing import Any
 from convgrad.core import arguments, dtypes, products
 from convgrad.core.geometry import coarse_size, fine_size
 from convgrad.core.request import (
+    ALGORITHMS,
     CONFORMANCES,
+    DEFAULT_ALGORITHM,
     DEFAULT_CONFORMANCE,
     FORMAT_BY_RANK,
     MATH_NAMES,
@@ -207,6 +210,10 @@ def _override(request: Request, name: str, value: str) -> dict[str, Any]:
         if value not in CONFORMANCES:
             raise ValueError(f"problem line: {word[:60]!r}: use as=document or as=runtime")
         return {"conformance": value}
+    if name == "alg":
+        if value not in ALGORITHMS:
+            raise ValueError(f"problem line: {word[:60]!r}: use alg={', alg='.join(ALGORITHMS)}")
+        return {"algorithm": value}
     if name in ("groups", "pad"):
         return {name: _int(value, word)}
     if name == "transposed" and value in ("0", "1"):
@@ -286,6 +293,8 @@ def write(r: Request) -> str:
     tail = [f"math={math}", f"want={want}", f"on={r.product}"]
     if r.conformance != DEFAULT_CONFORMANCE:
         tail.append(f"as={r.conformance}")
+    if r.algorithm != DEFAULT_ALGORITHM:
+        tail.append(f"alg={r.algorithm}")
     # Leave `o` out when it follows from the rest; then say only what the short words do not.
     for line_words in ([w for w in words if not w.startswith("o") or w.startswith("op")], words):
         line = " ".join(line_words + tail)

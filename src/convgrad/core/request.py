@@ -16,6 +16,9 @@ PadEntry = int | tuple[int, int]
 MATH_NAMES = ("keep", "allow_down", "fp16", "hf32")
 CONFORMANCES = ("document", "runtime")
 DEFAULT_CONFORMANCE = CONFORMANCES[0]
+ALGORITHMS = ("direct", "fast", "exact-fast")
+"""How multiplications may be saved; the numbers of the engine's cg_algorithm."""
+DEFAULT_ALGORITHM = ALGORITHMS[0]
 FORMAT_BY_RANK = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 """The format an array without one is read in."""
 MOST_DIGITS = 39
@@ -94,6 +97,7 @@ class Request:
     forward: bool = False
     product: str = "cpu"
     conformance: str = DEFAULT_CONFORMANCE
+    algorithm: str = DEFAULT_ALGORITHM
 
     def __post_init__(self) -> None:
         for name, read in _READERS:
@@ -167,6 +171,14 @@ def _read_product(name: str, value: object) -> object:
     return value if isinstance(value, Product) else arguments.text(name, value)
 
 
+def read_algorithm(name: str, value: object) -> str:
+    """One of the known algorithms."""
+    if isinstance(value, str) and value in ALGORITHMS:
+        return value
+    message = f"{name} must be one of {', '.join(ALGORITHMS)}, got {arguments.told(value)}"
+    raise ConvGradError(message, rule="algorithm.name", value=value)
+
+
 _READERS: tuple[tuple[str, Any], ...] = (
     ("operator", _read_operator),
     *((name, _read_tensor) for name in (
@@ -175,10 +187,12 @@ _READERS: tuple[tuple[str, Any], ...] = (
     *((name, _read_numbers) for name in ("bias_sizes", "stride", "dilation", "output_padding")),
     ("padding", _read_pads), ("transposed", arguments.flag), ("groups", _sayable), ("output_mask", _read_mask),
     ("math", _sayable), ("pad", _sayable), ("forward", arguments.flag), ("product", _read_product),
-    ("conformance", arguments.text),
+    ("conformance", arguments.text), ("algorithm", read_algorithm),
 )  # fmt: skip
 """How each field is read; of what most calls give, each gives back the very object."""
-_NEVER_NULL = frozenset(("operator", "transposed", "groups", "math", "pad", "forward", "product", "conformance"))
+_NEVER_NULL = frozenset((
+    "operator", "transposed", "groups", "math", "pad", "forward", "product", "conformance", "algorithm",
+))  # fmt: skip
 
 
 def pad_pairs(padding: tuple[PadEntry, ...], rank: int) -> tuple[tuple[int, int], ...] | None:

@@ -14,6 +14,7 @@ from convgrad.calls.requests import (
     Padding,
     Rules,
     conv_backward_request,
+    default_algorithm,
     tbc_backward_request,
 )
 from convgrad.core import arguments
@@ -32,7 +33,7 @@ def conv_backward(
     stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1, transposed: bool = False,
     output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
-    out: Sequence[object] | None = None, threads: int | None = None,
+    algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
 ) -> Gradients:
     """Lazy gradients of a 1-D, 2-D or 3-D convolution, plain or transposed; arguments as `convgrad.conv_backward`.
 
@@ -48,21 +49,22 @@ def conv_backward(
     _refuse_buffers(out)
     g, x, w = operand(grad_output, "grad_output"), operand(input, "input"), operand(weight, "weight")
     asked = Attributes(bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask)
-    rules = Rules(math, product, conformance)
+    rules = Rules(math, product, conformance, default_algorithm(product) if algorithm is None else algorithm)
     return _lazy(conv_backward_request(spec_of(g), spec_of(x), spec_of(w), asked, rules), g, x, w, threads)
 
 
 def conv_tbc_backward(
     grad_output: object, input: object, weight: object, bias: object | None = None, *, pad: int = 0,
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
-    out: Sequence[object] | None = None, threads: int | None = None,
+    algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
 ) -> Gradients:
     """Lazy gradients of the time-batch-channel convolution; arguments as `convgrad.conv_tbc_backward`."""
     _refuse_buffers(out)
     g, x, w = operand(grad_output, "grad_output"), operand(input, "input"), operand(weight, "weight")
     b = None if bias is None else operand(bias, "bias")
     specs = (spec_of(g, "ND"), spec_of(x, "ND"), spec_of(w, "ND"), None if b is None else spec_of(b, "ND"))
-    return _lazy(tbc_backward_request(*specs, pad, Rules(math, product, conformance)), g, x, w, threads)
+    rules = Rules(math, product, conformance, default_algorithm(product) if algorithm is None else algorithm)
+    return _lazy(tbc_backward_request(*specs, pad, rules), g, x, w, threads)
 
 
 def chunks(request: Request | str) -> dict[str, tuple[tuple[int, ...], ...]]:

@@ -25,12 +25,12 @@ NAMES = ("native", "reference")
 # is kept meanwhile, so that no other Python thread changes it.
 if sys.platform == "win32":  # no handle of the whole process there, and no native engine to be quick with
 
-    def _getenv(name: bytes) -> bytes | None:
+    def getenv(name: bytes) -> bytes | None:
         value = os.environ.get(name.decode())
         return None if value is None else value.encode()
 else:
-    _getenv = ctypes.PyDLL(None).getenv
-    _getenv.restype, _getenv.argtypes = ctypes.c_char_p, (ctypes.c_char_p,)
+    getenv = ctypes.PyDLL(None).getenv
+    getenv.restype, getenv.argtypes = ctypes.c_char_p, (ctypes.c_char_p,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def run_quickly(
     plan: Plan, grad_output: object, input: object, weight: object, out: object = None
 ) -> list[AnyArray | None] | None:
     """The gradients of plain arrays as planned, in fresh arrays or in those of `out`; None: take the long way."""
-    if _getenv(b"CONVGRAD_ENGINE") == b"reference":
+    if getenv(b"CONVGRAD_ENGINE") == b"reference":
         return None
     quick = quick_call(plan)
     return None if quick is None else quick.run(grad_output, input, weight, out)

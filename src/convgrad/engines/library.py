@@ -12,7 +12,7 @@ from pathlib import Path
 import convgrad
 from convgrad.core.plan import Plan
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 NAME = "libconvgrad.dylib" if sys.platform == "darwin" else "libconvgrad.so"
 _OUT_OF_MEMORY = 2
 
@@ -52,6 +52,7 @@ def library() -> ctypes.CDLL:
         ("cg_isa_name", ctypes.c_char_p, ()),
         ("cg_path_name", ctypes.c_char_p, (number,)),
         ("cg_path_condition", ctypes.c_char_p, (number,)),
+        ("cg_path_is_exact", number, (number,)),
         ("cg_path_accepts", number, (address, number, number)),
         ("cg_choose_path", number, (address, number)),
         ("cg_load", number, (address, ctypes.c_int64, address)),

@@ -14,6 +14,7 @@ from convgrad.core.arrays import AnyArray
 from convgrad.core.geometry import Contraction
 from convgrad.core.plan import Plan, Result
 from convgrad.core.problem import AxisOrder
+from convgrad.core.request import ALGORITHMS
 
 # struct cg_problem of native/include/convgrad.h: sizes, then seven tensors (the address first), then four numbers.
 _SIZES = struct.Struct("=22q")
@@ -83,7 +84,8 @@ def pack(plan: Plan, arrays: Sequence[AnyArray | None], path: int = 0) -> Packed
             weighty = step.result is Result.GRAD_WEIGHT
             strides = _element_strides(array, problem.weight_order if weighty else problem.data_order)
         _TENSOR.pack_into(image, place, 0, code[step.stored_as], code[step.rounded_to], *strides)
-    _TAIL.pack_into(image, _OFFSETS[-1] + _TENSOR.size, int(problem.transposed), 0, path, 0)
+    algorithm = ALGORITHMS.index(r.algorithm)
+    _TAIL.pack_into(image, _OFFSETS[-1] + _TENSOR.size, int(problem.transposed), 0, path, algorithm)
     return Packed(bytes(image), tuple(places))
 
 

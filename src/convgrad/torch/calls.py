@@ -13,7 +13,14 @@ from convgrad.calls import requests
 from convgrad.calls.decide import Decision, refusal, remembered
 from convgrad.calls.requests import Attributes
 from convgrad.core.plan import Plan, Result
-from convgrad.core.request import DEFAULT_CONFORMANCE, FORMAT_BY_RANK, Request, TensorSpec
+from convgrad.core.request import (
+    DEFAULT_ALGORITHM,
+    DEFAULT_CONFORMANCE,
+    FORMAT_BY_RANK,
+    Request,
+    TensorSpec,
+    read_algorithm,
+)
 from convgrad.core.status import ConvGradError
 from convgrad.torch.memory import allocated, array_of, dtype_name, gradient_like, is_channels_last
 
@@ -33,19 +40,21 @@ class Settings:
     product: str = "cpu"
     math: int = 0
     conformance: str = DEFAULT_CONFORMANCE
+    algorithm: str = DEFAULT_ALGORITHM
     compute: str | None = None
     """Operands are rounded to this dtype, whatever the product would do."""
 
     @property
     def rules(self) -> requests.Rules:
         """As a part of a request."""
-        return requests.Rules(self.math, self.product, self.conformance)
+        return requests.Rules(self.math, self.product, self.conformance, self.algorithm)
 
     @staticmethod
-    def of(product: str, math: str | int, conformance: str) -> Settings:
+    def of(product: str, math: str | int, conformance: str, algorithm: str | None = None) -> Settings:
         """From the names users write; a wrong one raises."""
         return Settings(
-            requests.read_product(product), requests.read_math(math), requests.read_conformance(conformance)
+            requests.read_product(product), requests.read_math(math), requests.read_conformance(conformance),
+            requests.default_algorithm(product) if algorithm is None else read_algorithm("algorithm", algorithm),
         )
 
 

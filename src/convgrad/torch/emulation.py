@@ -117,8 +117,8 @@ class Record(Sequence[Call]):
 
 def emulate(
     product: str = "A2", math: str | int | None = None, *, allow_hf32: bool = True, on_refusal: str = "raise",
-    conformance: str = DEFAULT_CONFORMANCE, forward: bool = False, deterministic: bool = True,
-    threads: int | None = None,
+    conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None, forward: bool = False,
+    deterministic: bool = True, threads: int | None = None,
 ) -> Emulation:
     """A context in which a model's convolution gradients are those of `product`; it gives the `Record` of the calls.
 
@@ -126,6 +126,7 @@ def emulate(
     cubeMathType 1 (ALLOW_FP32_DOWN_PRECISION: HF32, on older products float16), or 0 (KEEP_DTYPE) when off.
     `on_refusal="raise"` raises `ConvGradError` from `backward()`; `"record"` lets PyTorch compute what the product
     refuses and records why. `forward=True` computes the forward pass with the same numerics too.
+    `algorithm="fast"` computes 3x3 windows of stride 1 with fewer multiplications, as `convgrad.conv_backward` does.
     Results are always deterministic; `deterministic=False` is accepted and gives the same bits.
 
     >>> layer, x = torch.nn.Conv2d(3, 8, 3), torch.ones(1, 3, 8, 8)
@@ -137,7 +138,7 @@ def emulate(
     if on_refusal not in ("raise", "record"):
         message = f"on_refusal must be raise or record, got {on_refusal!r}"
         raise ConvGradError(message, rule="on_refusal.name", value=on_refusal)
-    settings = Settings.of(product, default_math(math, allow_hf32), conformance)
+    settings = Settings.of(product, default_math(math, allow_hf32), conformance, algorithm)
     return Emulation(settings, on_refusal == "record", forward, arguments.threads(threads))
 
 
@@ -198,9 +199,9 @@ class Emulation:
             return func(x, w, bias, pad)
         return operators.conv_tbc_op(x, w, bias, pad, *self._how())
 
-    def _how(self) -> tuple[str, str, str, int | None]:
+    def _how(self) -> tuple[str, str, str, str, int | None]:
         s = self.settings
-        return MATH_NAMES[s.math], s.product, s.conformance, self.threads
+        return MATH_NAMES[s.math], s.product, s.conformance, s.algorithm, self.threads
 
     def _answer(
         self, decision: Decision, started: float, operands: tuple[Tensor, Tensor, Tensor], own: Callable[[], Any]

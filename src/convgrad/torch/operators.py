@@ -26,7 +26,7 @@ from convgrad.torch.memory import gradient_like, is_channels_last
 _NUMBERS = (
     "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups"
 )
-_HOW = "str math, str product, str conformance, int? threads"
+_HOW = "str math, str product, str conformance, str? algorithm, int? threads"
 
 Pair = tuple[int, int]
 
@@ -48,12 +48,12 @@ def pairs_of(padding: Sequence[int], rank: int) -> list[Pair]:
 def convolution_op(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int, math: str, product: str,
-    conformance: str, threads: int | None,
+    conformance: str, algorithm: str | None, threads: int | None,
 ) -> Tensor:
     """The forward pass."""
     numbers = calls.Attributes.of((None, stride, padding, dilation, transposed, output_padding, groups, ()))
-    return _computed(calls.decide_forward(calls.Settings.of(product, math, conformance), input, weight, numbers), input,
-                     weight, bias, threads)
+    settings = calls.Settings.of(product, math, conformance, algorithm)
+    return _computed(calls.decide_forward(settings, input, weight, numbers), input, weight, bias, threads)
 
 
 def _computed(
@@ -86,13 +86,14 @@ def _(
 def conv_backward_op(
     grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sequence[int] | None, stride: Sequence[int],
     padding: Sequence[int], dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int,
-    output_mask: Sequence[bool], math: str, product: str, conformance: str, threads: int | None,
+    output_mask: Sequence[bool], math: str, product: str, conformance: str, algorithm: str | None, threads: int | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients; an empty tensor where the mask says no."""
     attributes = calls.Attributes.of(
         (bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask)
     )
-    decision = calls.decide_conv(calls.Settings.of(product, math, conformance), grad_output, input, weight, attributes)
+    settings = calls.Settings.of(product, math, conformance, algorithm)
+    decision = calls.decide_conv(settings, grad_output, input, weight, attributes)
     if decision.plan is None:
         raise calls.refusal(decision.verdict)
     found = calls.gradients(decision.plan, grad_output, input, weight, threads)
@@ -124,7 +125,7 @@ def _convolution_derivative(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
     input, weight = ctx.saved_tensors
     mask = list(ctx.needs_input_grad[:3])
     sums = conv_backward_op(grad_output, input, weight, None, *ctx.numbers[:6], mask, *ctx.numbers[6:])
-    return (*(t if wanted else None for t, wanted in zip(sums, mask, strict=True)), *(None,) * 10)
+    return (*(t if wanted else None for t, wanted in zip(sums, mask, strict=True)), *(None,) * len(ctx.numbers))
 
 
 convolution_op.register_autograd(_convolution_derivative, setup_context=_keep_convolution)
@@ -147,7 +148,8 @@ def _conv_backward_derivative(ctx: Any, *cotangents: Tensor | None) -> tuple[Any
         return found
 
     wanted = [c if m else None for c, m in zip(cotangents, ctx.mask, strict=True)]
-    return (*second_derivative(ctx, wanted, forward, backward, channel=1), *(None,) * 12)
+    rest = 2 + len(ctx.numbers) + len(ctx.how)  # bias_sizes and the mask
+    return (*second_derivative(ctx, wanted, forward, backward, channel=1), *(None,) * rest)
 
 
 def second_derivative(
@@ -184,10 +186,10 @@ conv_backward_op.register_autograd(_conv_backward_derivative, setup_context=_kee
 )
 def conv_tbc_op(
     input: Tensor, weight: Tensor, bias: Tensor | None, pad: int, math: str, product: str, conformance: str,
-    threads: int | None,
+    algorithm: str | None, threads: int | None,
 ) -> Tensor:
     """The forward pass of the time-batch-channel convolution."""
-    decision = calls.decide_forward(calls.Settings.of(product, math, conformance), input, weight, pad)
+    decision = calls.decide_forward(calls.Settings.of(product, math, conformance, algorithm), input, weight, pad)
     return _computed(decision, input, weight, bias, threads)
 
 
@@ -204,10 +206,11 @@ def _(input: Tensor, weight: Tensor, bias: Tensor | None, pad: int, *how: object
 )
 def conv_tbc_backward_op(
     grad_output: Tensor, input: Tensor, weight: Tensor, bias: Tensor, pad: int, math: str, product: str,
-    conformance: str, threads: int | None,
+    conformance: str, algorithm: str | None, threads: int | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of the time-batch-channel convolution."""
-    decision = calls.decide_tbc(calls.Settings.of(product, math, conformance), grad_output, input, weight, bias, pad)
+    settings = calls.Settings.of(product, math, conformance, algorithm)
+    decision = calls.decide_tbc(settings, grad_output, input, weight, bias, pad)
     if decision.plan is None:
         raise calls.refusal(decision.verdict)
     x, w, b = calls.gradients(decision.plan, grad_output, input, weight, threads)
@@ -242,7 +245,7 @@ def _keep_tbc(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def _tbc_derivative(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
     input, weight = ctx.saved_tensors
     x, w, b = conv_tbc_backward_op(grad_output, input, weight, grad_output.new_empty(weight.shape[2]), *ctx.rest)
-    return x, w, b if ctx.has_bias else None, *(None,) * 5
+    return x, w, b if ctx.has_bias else None, *(None,) * len(ctx.rest)
 
 
 def _keep_tbc_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:

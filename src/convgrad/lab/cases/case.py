@@ -66,15 +66,17 @@ class Case:
         assert made[1] is not None and made[2] is not None
         return Operands(made[0], made[1], made[2])
 
-    def moved(self, product: str | None, conformance: str | None) -> Case:
-        """The same case on another product or under the other conformance."""
-        if product is None and conformance is None:
+    def moved(self, product: str | None, conformance: str | None, algorithm: str | None = None) -> Case:
+        """The same case on another product, under the other conformance, by another algorithm."""
+        if product is None and conformance is None and algorithm is None:
             return self
         changes: dict[str, Any] = {}
         if product is not None:
             changes["product"] = product
         if conformance is not None:
             changes["conformance"] = conformance
+        if algorithm is not None:
+            changes["algorithm"] = algorithm
         return replace(self, request=replace(self.request, **changes))
 
     def fingerprint(self, line: str = "") -> str:

@@ -1,0 +1,288 @@
+// Fewer multiplications: which cells make a tile, how many tiles a block, and when it pays.
+#include "blocking/blocking_numbers.h"
+#include "blocking/gather.h"
+#include "numbers/formats.h"
+#include "paths.h"
+
+#include <initializer_list>
+
+namespace cg {
+namespace {
+
+enum { WINDOW = 3 };  // of height and width
+
+constexpr index_t products_of(int roots) {
+    const index_t pairs = (roots - 1) / 2, reals = roots + 2 - 2 * pairs;
+    return reals * reals + 6 * reals * pairs + 6 * pairs * pairs;
+}
+
+// From one product to the next: an odd number of cache lines, or the streams of a transform share a few cache sets.
+index_t odd_lines(index_t floats) { return (ceil_div(floats, CACHE_LINE) | 1) * CACHE_LINE; }
+
+index_t whole_vectors(index_t channels) { return round_up(channels, WINOGRAD_CHANNELS); }
+
+// The channels that are summed over and those of the result; of a weight gradient, coarse and fine.
+struct Channels {
+    index_t reduced, result;
+};
+Channels channels_of(const Call& call) {
+    const bool to_fine = call.contraction == TO_FINE;
+    return Channels{to_fine ? call.p.coarse_channels : call.p.fine_channels,
+                    to_fine ? call.p.fine_channels : call.p.coarse_channels};
+}
+
+// `most_tiles` of an item's plane, `planes` of a run.
+TileGrid make_grid(const Call& call, int roots, index_t most_tiles, index_t planes) {
+    const cg_problem& p = call.p;
+    const bool to_fine = call.contraction == TO_FINE;
+    TileGrid g;
+    for (int a = 0; a < 3; ++a) {
+        g.cells[a] = to_fine ? p.fine[a] : p.coarse[a];
+        g.source[a] = to_fine ? p.coarse[a] : p.fine[a];
+        g.dilation[a] = p.dilation[a];
+        // To fine the window is turned round: o = i + pad - tap*dilation.
+        g.before[a] = to_fine ? (p.window[a] - 1) * p.dilation[a] - p.pad[a] : p.pad[a];
+    }
+    g.taps = p.window[0];
+    g.tile = roots;
+    g.run = g.taps == 1 ? 1 : even_part(g.cells[0], clamp(planes, 1, g.cells[0]), 1);
+    g.images = p.batch;
+    g.depth_runs = ceil_div(g.cells[0], g.run);
+    g.phases = min(g.dilation[1], g.cells[1]);
+    g.tile_rows = ceil_div(ceil_div(g.cells[1], g.dilation[1]), g.tile);
+    const index_t columns = ceil_div(ceil_div(g.cells[2], g.dilation[2]), g.tile);
+    const index_t longest = max(1, min(most_tiles, WINOGRAD_LONG_ROW * 4 / roots) / g.dilation[2]);
+    g.segments = ceil_div(columns, longest);
+    g.length = ceil_div(columns, g.segments);
+    g.tiles = g.length * g.dilation[2];
+    g.items = g.images * g.depth_runs * g.phases * g.tile_rows * g.segments;
+    g.source_planes = g.run + (g.taps - 1) * g.dilation[0];
+    g.source_columns = (g.length * g.tile + WINDOW - 1) * g.dilation[2];
+    return g;
+}
+
+index_t strip_floats(const TileGrid& g) { return (g.tile + WINDOW - 1) * g.source_columns * WINOGRAD_CHANNELS; }
+
+// A grid whose items fit: `of_source` floats of every tile that is read, `of_cells` of every tile that is written.
+TileGrid fitting_grid(const Call& call, int roots, index_t room, index_t of_source, index_t of_cells) {
+    const index_t halo = (call.p.window[0] - 1) * call.p.dilation[0] * of_source;
+    const TileGrid one = make_grid(call, roots, room / (halo + of_source + of_cells), 1);
+    return make_grid(call, roots, one.length * one.dilation[2], (room / one.tiles - halo) / (of_source + of_cells));
+}
+
+void plan_data(const Call& call, int roots, WinogradPlan* w) {
+    const Channels n = channels_of(call);
+    const index_t reduced = whole_vectors(n.reduced), result = whole_vectors(n.result), taps = call.p.window[0];
+    const index_t products = w->products, room = WINOGRAD_TASK_FLOATS / products;
+    const bool weights_stay = double(taps) * double(products) * double(n.reduced) * double(result) <= SHARED_FLOATS;
+    w->mode = weights_stay ? WEIGHTS_STAY : TILES_STAY;
+    w->partials = 1;
+    const index_t panel = 2 * call.lanes;
+    if (weights_stay) {
+        // Enough tiles for the matrix product, few enough to stay in L2; some blocks for every thread.
+        const index_t most = room / (reduced + result);
+        const index_t tiles = min(most, clamp(WINOGRAD_BLOCK_FLOATS / (products * (reduced + result)), 14, 56));
+        w->grid = fitting_grid(call, roots, room, reduced, result);
+        const TileGrid& g = w->grid;
+        const index_t per_item = g.tiles * g.run;
+        w->block_items = clamp((tiles + per_item / 2) / per_item, 1, max(1, g.items / (2 * call.threads)));
+    } else {
+        // As many tiles as their sums of one panel leave room for, beside the windows of 128 reduced channels.
+        const index_t most = room / WINOGRAD_WIDEST_PANEL - WINOGRAD_DEPTH;
+        const index_t tiles = max(1, min(most, SHARED_FLOATS / (products * reduced)));
+        w->grid = fitting_grid(call, roots, tiles, 1, 0);
+        const TileGrid& g = w->grid;
+        const index_t fit = max(1, tiles / (g.tiles * max(g.run, g.source_planes)));
+        w->block_items = ceil_div(g.items, ceil_div(g.items, fit));
+    }
+    const TileGrid& g = w->grid;
+    w->blocks = ceil_div(g.items, w->block_items);
+    w->rows = w->block_items * g.run * g.tiles;
+    w->source_rows = w->block_items * g.source_planes * g.tiles;
+    w->source_apart = odd_lines(w->source_rows * reduced);
+    const index_t strip = strip_floats(g);
+    w->strip = w->task.book<float>(strip);
+    if (weights_stay) {
+        w->weights_apart = odd_lines(n.reduced * result);
+        w->sums_apart = odd_lines(w->rows * result);
+        w->weights = w->shared.book<float>(taps * products * w->weights_apart);
+        w->source = w->task.book<float>(products * w->source_apart);
+    } else {
+        w->weights_apart = odd_lines(min(n.reduced, WINOGRAD_DEPTH) * panel);
+        w->sums_apart = odd_lines(w->rows * panel);
+        w->weights = w->task.book<float>(products * w->weights_apart);
+        w->source = w->shared.book<float>(products * w->source_apart);
+    }
+    w->sums = w->task.book<float>(products * w->sums_apart);
+}
+
+void plan_weight(const Call& call, int roots, WinogradPlan* w) {
+    const cg_problem& p = call.p;
+    const index_t coarse = p.coarse_channels, fine = whole_vectors(p.fine_channels), taps = p.window[0];
+    const index_t products = w->products, room = WINOGRAD_TASK_FLOATS / products;
+    // Sums over blocks of tiles are added up in the result itself: it must be float32.
+    const bool one_chunk = coarse <= WINOGRAD_CHUNK && fine <= WINOGRAD_CHUNK;
+    w->mode = one_chunk || store_kind(p.to_weight) != STORE_F32 ? RUNS : SHARED_TILES;
+    w->chunk_coarse = min(whole_vectors(coarse), WINOGRAD_CHUNK);
+    w->chunk_fine = min(fine, WINOGRAD_CHUNK);
+    w->partials = 1;
+    if (w->mode == RUNS) {
+        while (taps * w->chunk_coarse * w->chunk_fine > room * 5 / 8 && w->chunk_fine > WINOGRAD_CHANNELS)
+            w->chunk_fine = whole_vectors(w->chunk_fine / 2);
+        const index_t kept = w->chunk_coarse;
+        const index_t left = room - taps * w->chunk_coarse * w->chunk_fine - 64;
+        const index_t tiles = clamp(left / (kept + w->chunk_fine), 1, 56);
+        w->grid = fitting_grid(call, roots, left, w->chunk_fine, kept);
+        const TileGrid& g = w->grid;
+        w->block_items = max(1, tiles / (g.tiles * g.source_planes));
+        w->blocks = ceil_div(g.items, w->block_items);
+        const index_t chunks = ceil_div(coarse, w->chunk_coarse) * ceil_div(fine, w->chunk_fine);
+        const index_t windows = coarse * fine * taps * WINDOW * WINDOW;
+        w->partials = clamp(min(ceil_div(16, chunks), w->blocks / 2), 1, max(1, SHARED_FLOATS / windows));
+    } else {
+        // Chunks of coarse channels do not order a sum: smaller ones where threads would have none.
+        while (w->chunk_coarse > WINOGRAD_CHANNELS && ceil_div(coarse, w->chunk_coarse) < 2 * call.threads)
+            w->chunk_coarse /= 2;
+        const index_t most = room / WINOGRAD_CHUNK - WINOGRAD_CHUNK;
+        const index_t tiles = max(1, min(most, SHARED_FLOATS / (products * fine)));
+        w->grid = fitting_grid(call, roots, tiles, 1, 0);
+        const TileGrid& g = w->grid;
+        const index_t fit = max(1, tiles / (g.tiles * g.source_planes));
+        w->block_items = ceil_div(g.items, ceil_div(g.items, fit));
+        w->blocks = ceil_div(g.items, w->block_items);
+    }
+    const TileGrid& g = w->grid;
+    w->rows = w->block_items * g.run * g.tiles;
+    w->source_rows = w->block_items * g.source_planes * g.tiles;
+    const bool runs = w->mode == RUNS;
+    w->source_apart = odd_lines(w->source_rows * (runs ? w->chunk_fine : fine));
+    w->window_apart = odd_lines(w->rows * w->chunk_coarse);
+    w->sums_apart = odd_lines(w->chunk_coarse * w->chunk_fine);
+    w->strip = w->task.book<float>(strip_floats(g));
+    w->source = (runs ? w->task : w->shared).book<float>(products * w->source_apart);
+    w->window = w->task.book<float>(products * w->window_apart);
+    w->sums = w->task.book<float>((runs ? taps : 1) * products * w->sums_apart);
+    const index_t windows = coarse * fine * taps * WINDOW * WINDOW;
+    w->partial_sums = w->shared.book<float>(w->partials > 1 ? w->partials * windows : 0);
+}
+
+void make_winograd_plan(const Call& call, int roots, WinogradPlan* w) {
+    *w = WinogradPlan{};
+    w->roots = roots;
+    w->products = products_of(roots);
+    call.contraction == TO_WEIGHT ? plan_weight(call, roots, w) : plan_data(call, roots, w);
+}
+
+int path_of(int roots) { return roots == 4 ? PATH_WINOGRAD_4 : roots == 7 ? PATH_WINOGRAD_7 : PATH_WINOGRAD_8; }
+
+// ---- cost ------------------------------------------------------------------------------------------------------
+
+// What a contraction costs, in multiply-adds of the matrix product (19 ps each on the core it was measured on): from
+// the problem alone, so that results do not depend on the machine.
+double direct_cost(const Call& call) {
+    const cg_problem& p = call.p;
+    const cg_tensor& source = source_of(p, call.contraction);
+    const cg_tensor& other = call.contraction == TO_WEIGHT ? p.coarse_operand : p.weight_operand;
+    // Where a processor multiplies pairs of bfloat16 the direct paths do two steps at once.
+    return multiplications(p) * (fits_bfloat(source) && fits_bfloat(other) ? 0.55 : 1.0);
+}
+
+double winograd_cost(const Call& call, int roots) {
+    const cg_problem& p = call.p;
+    WinogradPlan w;
+    make_winograd_plan(Call{p, call.contraction, 16, 2}, roots, &w);
+    const TileGrid& g = w.grid;
+    const Channels n = channels_of(call);
+    const double groups = double(p.groups), planes = double(g.items) * double(g.tiles);  // tiles of one plane
+    const double tiles = planes * double(g.run), source_tiles = planes * double(g.source_planes);
+    const double reduced = double(whole_vectors(n.reduced)), result = double(whole_vectors(n.result));
+    const double cells = double(g.tile * g.tile);
+    const double products = double(w.products) * tiles * double(g.taps) * reduced * result;
+    const double windows = reduced * result * double(g.taps);
+    const double in = WINOGRAD_CELL_IN * cells, out = WINOGRAD_CELL_OUT * cells;
+    const double few_tiles = 1 + 6 / double(w.rows);  // rows that leave a register tile unfilled
+    double cost;
+    if (call.contraction == TO_WEIGHT) {
+        const double times = w.mode == SHARED_TILES ? double(w.blocks) : double(w.partials);
+        const double fine_times = w.mode == RUNS ? double(ceil_div(p.coarse_channels, w.chunk_coarse)) : 1;
+        const double coarse_times = w.mode == RUNS ? double(ceil_div(whole_vectors(p.fine_channels), w.chunk_fine)) : 1;
+        cost = products * few_tiles + source_tiles * in * double(p.fine_channels) * fine_times +
+               tiles * out * double(p.coarse_channels) * coarse_times + windows * times * WINOGRAD_WINDOW_OUT;
+    } else {
+        const double times = w.mode == TILES_STAY ? double(w.blocks) : 1;
+        cost = products * few_tiles + source_tiles * in * double(n.reduced) + tiles * out * double(n.result) +
+               windows * times * double(w.products) * WINOGRAD_WINDOW_IN;
+    }
+    return cost * groups;
+}
+
+int best_roots(const Call& call) {
+    const bool exact = call.p.algorithm == CG_EXACT_FAST;
+    double least = WINOGRAD_MARGIN * direct_cost(call);
+    int best = 0;
+    for (int roots : {4, 7, 8}) {
+        if ((exact && !path_table[path_of(roots)].exact) || !path_accepts(call, path_of(roots))) continue;
+        const double cost = winograd_cost(call, roots);
+        if (cost < least) {
+            least = cost;
+            best = roots;
+        }
+    }
+    return best;
+}
+
+}  // namespace
+
+// Windows of 3 x 3 taps in height and width, stride 1; the smallest block must fit.
+template <int ROOTS> bool winograd::accepts(const Call& call, Plan*) {
+    const cg_problem& p = call.p;
+    if (call.contraction == BIAS || uses_double(p, call.contraction) || p.batch == 0) return false;
+    if (p.window[1] != WINDOW || p.window[2] != WINDOW || p.fine_channels == 0 || p.coarse_channels == 0) return false;
+    double planes = 1;
+    for (int a = 0; a < 3; ++a) {
+        if (p.stride[a] != 1 || p.fine[a] == 0 || p.coarse[a] == 0 || p.window[a] == 0) return false;
+        if (p.dilation[a] > WINOGRAD_DILATION) return false;
+    }
+    if (p.window[0] > WINOGRAD_DEPTH_TAPS) return false;
+    planes += double(p.window[0] - 1) * double(p.dilation[0]);
+    // The tiles of one item: every phase of the width, one plane and what its taps reach.
+    const double channels = double(max(p.fine_channels, p.coarse_channels)) + WINOGRAD_CHANNELS;
+    const double tiles = planes * double(p.dilation[2]) * double(products_of(ROOTS));
+    return tiles * channels <= double(SHARED_FLOATS) && tiles * 2 * WINOGRAD_CHUNK <= double(WINOGRAD_TASK_FLOATS) / 4;
+}
+
+template <int ROOTS> bool winograd::prefers(const Call& call, Plan*) {
+    return call.p.algorithm != CG_DIRECT && best_roots(call) == ROOTS;
+}
+
+template <int ROOTS> void winograd::plan(const Call& call, Plan* plan) {
+    make_winograd_plan(call, ROOTS, &plan->winograd);
+}
+
+template bool winograd::accepts<4>(const Call&, Plan*);
+template bool winograd::accepts<7>(const Call&, Plan*);
+template bool winograd::accepts<8>(const Call&, Plan*);
+template bool winograd::prefers<4>(const Call&, Plan*);
+template bool winograd::prefers<7>(const Call&, Plan*);
+template bool winograd::prefers<8>(const Call&, Plan*);
+template void winograd::plan<4>(const Call&, Plan*);
+template void winograd::plan<7>(const Call&, Plan*);
+template void winograd::plan<8>(const Call&, Plan*);
+
+size_t winograd::workspace(const Call& call, const Plan& plan) {
+    return plan.winograd.shared.bytes + size_t(call.threads) * plan.winograd.task.bytes;
+}
+
+void winograd::cuts(const Call& call, const Plan& plan, int64_t cuts[CG_CUTS]) {
+    const WinogradPlan& w = plan.winograd;
+    cuts[CG_CUT_BATCH] = w.blocks;
+    cuts[CG_CUT_DEPTH] = w.grid.depth_runs;
+    cuts[CG_CUT_HEIGHT] = w.grid.tile_rows;
+    cuts[CG_CUT_WIDTH] = w.grid.segments;
+    cuts[CG_CUT_REDUCED_CHANNELS] = 1 + w.mode;
+    cuts[CG_CUT_PARTIALS] = w.partials;
+    if (call.contraction == TO_WEIGHT) cuts[CG_CUT_RESULT_CHANNELS] = ceil_div(call.p.coarse_channels, w.chunk_coarse);
+    else cuts[CG_CUT_RESULT_CHANNELS] = ceil_div(channels_of(call).result, WINOGRAD_CHANNELS);
+}
+
+}  // namespace cg

@@ -1,0 +1,284 @@
+"""Fewer multiplications: the Winograd paths of the engine and the attribute `algorithm` that chooses them."""
+
+import ctypes
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import convgrad
+import native_problems as problems
+from convgrad.core.plan import Result
+from convgrad.core.request import Request
+from convgrad.engines import library, problem_struct
+
+pytestmark = pytest.mark.skipif(not library.available(), reason="the native library is not built")
+SUPPORT = str(Path(__file__).parents[1] / "support")
+NAMES = library.path_names() if library.available() else ()
+TILES = {int(name.split()[1]): path for path, name in enumerate(NAMES) if name.startswith("winograd")}
+UNIT = 2.0**-24
+# Every mode of either gradient, with several blocks, items and groups in each.
+LINES = (
+    "conv n4 c48>40 i28x28 k3x3 s1 p1 d1 g1 fp32",  # weights stay; runs of blocks
+    "conv n2 c256>300 i7x7 k3x3 s1 p1 d1 g1 fp32",  # tiles stay; shared tiles
+    "conv n3 c70>130 i30x19 k3x3 s1 p1 d1 g1 fp32",
+    "conv n1 c64>96 i33x40 k3x3 s1 p2 d2 g2 fp32",
+    "conv n1 c20>24 i6x20x21 k3x3x3 s1 p1 d1 g1 fp32",
+    "conv n1 c80>70 i7x9x10 k3x3x3 s1 p1 d1 g1 fp32",
+    "tconv n2 c40>24 i16x17 k3x3 s1 p1 d1 g1 fp32",
+)
+
+
+def normal(seed):
+    rng = np.random.default_rng(seed)
+    return lambda shape: rng.standard_normal(shape)
+
+
+def steps_of(line, dtype="float32"):
+    """Each contraction of a line as a plan of its own."""
+    made = problems.problem(line, dtype)
+    return [problems.only(made, step) for step in made.steps if step.contraction is not None]
+
+
+def forced(one, arrays, path, layout="contiguous", **options):
+    (result,) = problems.native_results(one, arrays, layout, path=path, **options).values()
+    return result
+
+
+@pytest.mark.parametrize("roots", TILES)
+@pytest.mark.parametrize("line", LINES)
+def test_same_bits_for_any_number_of_threads(line, roots):
+    """What orders a sum follows from the problem: 1, 2, 3 and 9 threads give identical bits in every mode."""
+    for one in steps_of(line):
+        arrays = problems.operands(one, normal(1))
+        first = forced(one, arrays, TILES[roots], threads=1)
+        for threads in (2, 3, 9):
+            assert np.array_equal(first, forced(one, arrays, TILES[roots], threads=threads)), threads
+
+
+@pytest.mark.skipif(not library.available() or not library.isa().startswith("avx512"), reason="needs AVX-512")
+def test_avx2_and_avx512_agree_bit_for_bit():
+    """No bit depends on the width of vectors, in any dtype and layout."""
+    code = """
+import hashlib, numpy as np, native_problems as problems
+from convgrad.engines import library
+print(library.isa())
+lines = [line for line in problems.LINES if "k3x3" in line and "s1 " in line]
+for line in lines + ["conv n2 c100>90 i15x22 k3x3 s1 p1 d1 g1 fp32", "conv n4 c48>40 i28x28 k3x3 s1 p1 d1 g1 fp32"]:
+    for dtype in ("float32", "bfloat16"):
+        made, rng = problems.problem(line, dtype), np.random.default_rng(7)
+        for layout in ("contiguous", "channels last"):
+            arrays = problems.operands(made, lambda shape: rng.standard_normal(shape), layout)
+            for step in made.steps:
+                one = problems.only(made, step)
+                for path, name in enumerate(library.path_names()):
+                    results = problems.empty_results(one, layout)
+                    if "winograd" in name and step.contraction and problems.accepted(one, arrays, results, path):
+                        (got,) = problems.native_results(one, arrays, layout, path=path).values()
+                        print(line, dtype, layout, step.result, name, hashlib.sha256(got.tobytes()).hexdigest())
+"""
+    def run(isa):
+        environment = {**os.environ, "CONVGRAD_ISA": isa, "PYTHONPATH": SUPPORT}
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+
+    runs = [run(isa) for isa in ("avx2", "avx512")]
+    lines = [done.stdout.splitlines() for done in runs]
+    assert [each[:1] for each in lines] == [["avx2"], ["avx512"]], [done.stderr for done in runs]
+    assert len(lines[0]) > 100 and lines[0][1:] == lines[1][1:]
+
+
+# ---- errors --------------------------------------------------------------------------------------------------------
+
+
+def tile_sizes(values, tile, before, cells, halo):
+    """The largest magnitude under each tile of `cells`: (batch, channels, tile rows, tile columns)."""
+    rows, columns = (-(-n // tile) for n in cells)
+    out = np.zeros((*values.shape[:2], rows, columns))
+    for i in range(rows):
+        for j in range(columns):
+            (top, left), (high, wide) = (i * tile - before[0], j * tile - before[1]), values.shape[2:]
+            reach = tile + halo
+            part = values[:, :, max(0, top) : min(high, top + reach), max(0, left) : min(wide, left + reach)]
+            out[:, :, i, j] = np.abs(part).max(axis=(2, 3), initial=0)
+    return out
+
+
+def bounds(one, arrays, roots):
+    """16 roundings of the sum over channels (or tiles) of the largest values of a tile, per element of the result."""
+    x, g, w = (np.abs(a.astype(np.float64)) for a in arrays)
+    (step,) = one.steps
+    pad = [axis.pad_low for axis in one.problem.geometry.axes[1:]]
+    if step.result is Result.GRAD_WEIGHT:
+        fine = tile_sizes(x, roots, pad, g.shape[2:], 2)
+        coarse = tile_sizes(g, roots, (0, 0), g.shape[2:], 0)
+        return 16 * UNIT * np.einsum("nfij,nkij->kf", fine, coarse)[:, :, None, None]
+    sizes = tile_sizes(g, roots, [2 - p for p in pad], x.shape[2:], 2)
+    sums = 16 * UNIT * np.einsum("nkij,kf->nfij", sizes, w.max(axis=(2, 3)))
+    return sums.repeat(roots, axis=2).repeat(roots, axis=3)[:, :, : x.shape[2], : x.shape[3]]
+
+
+def assert_bounds_hold(count, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        n, c, k = (int(np.exp(rng.uniform(0, np.log(most)))) for most in (4, 40, 40))
+        h, w = (int(v) for v in rng.integers(3, 24, 2))
+        line = f"conv n{n} c{c}>{k} i{h}x{w} k3x3 s1 p{rng.integers(0, 3)}x{rng.integers(0, 3)} d1 g1 fp32 want=xw"
+        kind = rng.integers(3)
+
+        def fill(shape, kind=kind):
+            values = rng.standard_normal(shape)
+            if kind == 1:
+                return np.maximum(values, 0)
+            return values * np.exp2(rng.integers(-10, 11, shape)) if kind == 2 else values
+
+        for one, wide in zip(steps_of(line), steps_of(line, "float64"), strict=True):
+            arrays = problems.operands(one, fill)
+            exact = forced(wide, [a.astype(np.float64) for a in arrays], 0)
+            for roots, path in TILES.items():
+                error = np.abs(forced(one, arrays, path) - exact)
+                assert np.all(error <= bounds(one, arrays, roots)), (line, kind, roots, one.steps[0].result)
+
+
+def test_errors_stay_within_the_stated_bound():
+    """16 * 2^-24 * sum of (largest of a tile x largest of a window): normal, one-sided and wide data."""
+    assert_bounds_hold(150, 1)
+
+
+@pytest.mark.slow
+def test_errors_of_ten_thousand_problems_stay_within_the_stated_bound():
+    """The same on many more."""
+    assert_bounds_hold(10_000, 2)
+
+
+@pytest.mark.parametrize("line", LINES[:3])
+def test_mean_errors_are_near_the_direct_ones(line):
+    """Points on the unit circle: the mean error is at most 2.5 times that of the direct path, for every tile."""
+    for one, wide in zip(steps_of(line), steps_of(line, "float64"), strict=True):
+        arrays = problems.operands(one, normal(8))
+        exact = forced(wide, [a.astype(np.float64) for a in arrays], 0)
+        direct = np.abs(forced(one, arrays, 0) - exact).mean()
+        for roots, path in TILES.items():
+            assert np.abs(forced(one, arrays, path) - exact).mean() <= 2.5 * direct + 1e-8, roots
+
+
+@pytest.mark.parametrize(("line", "largest"), [
+    ("conv n1 c16>56 i12x12 k3x3 s1 p1 d1 g1 fp32 want=x", (39, 40)),  # 56 channels * 39 * 40 < 87381
+    ("conv n1 c16>16 i28x28 k3x3 s1 p1 d1 g1 fp32 want=w", (36, 37)),  # 49 tiles * 36 * 37 < 65536
+])  # fmt: skip
+def test_small_integers_are_exact_up_to_the_stated_bound(line, largest):
+    """exact-fast: sums of (channels or tiles) x largest x largest below 2^24 / 192 (256) leave no rounding; beyond that
+    the direct path still has none, and this one has."""
+    (one,) = steps_of(line)
+    rng = np.random.default_rng(3)
+    for signs in (np.ones, lambda shape: np.sign(rng.standard_normal(shape))):
+        x, g, w = problems.operands(one, signs)
+        arrays = [x * largest[0], g * largest[1], w * largest[0]]
+        (want,) = problems.reference_results(one, arrays).values()
+        assert np.array_equal(forced(one, arrays, TILES[4]), want)
+    arrays = problems.operands(one, lambda shape: rng.integers(1, 146, shape).astype(float))
+    want = forced(one, arrays, 0)
+    (exact,) = problems.reference_results(one, arrays).values()
+    assert np.array_equal(want, exact) and not np.array_equal(forced(one, arrays, TILES[4]), want)
+
+
+@pytest.mark.parametrize("roots", TILES)
+def test_a_transform_that_overflows_is_computed_directly(roots):
+    """Transforms grow values before they cancel: where a sum is inf only for that, the direct path's bits come out."""
+    for one in steps_of(LINES[0]):
+        x, g, w = problems.operands(one, normal(4))
+        huge = np.float32(1e36)
+        arrays = [x, g * huge, w] if one.steps[0].result is Result.GRAD_INPUT else [x * huge, g, w]
+        direct = forced(one, arrays, 0)
+        assert np.isfinite(direct).all()
+        got = forced(one, arrays, TILES[roots])
+        assert np.isfinite(got).all() and np.abs(got - direct).max() <= 1e-5 * np.abs(direct).max()
+
+
+# ---- the attribute -------------------------------------------------------------------------------------------------
+
+WIDE = "conv n8 c64>64 i56x56 k3x3 s1 p1 d1 g1 fp32"
+
+
+def test_the_algorithm_chooses_the_paths():
+    """direct never, exact-fast the exact tiles only, fast the cheapest; few channels or tiles stay direct."""
+    def paths(line, algorithm):
+        return convgrad.plan(replace(Request.parse(line), algorithm=algorithm)).paths[:2]
+
+    assert not any("winograd" in path for path in paths(WIDE, "direct"))
+    assert paths(WIDE, "exact-fast") == ("winograd 4",) * 2
+    assert set(paths(WIDE, "fast")) <= {"winograd 7", "winograd 8"}
+    for line in ("conv n8 c3>64 i56x56 k3x3 p1", "conv n1 c512>512 i7x7 k3x3 p1 want=w", "conv n8 c64>64 i56x56 k1x1",
+                 "conv n8 c64>64 i56x56 k3x3 p1 s2", "conv n8 c64>64 i56x56 k3x3 p1 fp64"):
+        assert not any("winograd" in path for path in paths(line, "fast")), line
+
+
+def test_the_functions_take_an_algorithm(monkeypatch):
+    """Gradients and forward pass: other bits than direct, close to them; the environment is the default on cpu only."""
+    rng = np.random.default_rng(5)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in ((4, 48, 28, 28), (48, 48, 3, 3)))
+    direct = convgrad.conv_backward(x, x, w, padding=1)
+    fast = convgrad.conv_backward(x, x, w, padding=1, algorithm="fast")
+    for a, b in zip(direct[:2], fast[:2], strict=True):
+        assert not np.array_equal(a, b) and np.abs(a - b).max() < 1e-5 * np.abs(a).max()
+    assert np.array_equal(direct.bias, fast.bias)
+    y, quick = (convgrad.convolution(x, w, padding=1, algorithm=a) for a in ("direct", "exact-fast"))
+    assert not np.array_equal(y, quick) and np.abs(y - quick).max() < 1e-5 * np.abs(y).max()
+    monkeypatch.setenv("CONVGRAD_ALGORITHM", "fast")
+    assert np.array_equal(convgrad.conv_backward(x, x, w, padding=1).input, fast.input)
+    assert np.array_equal(convgrad.conv_backward(x, x, w, padding=1, algorithm="direct").input, direct.input)
+    half = x.astype(np.float16), w.astype(np.float16)
+    on_a2 = [convgrad.conv_backward(half[0], half[0], half[1], padding=1, product="A2", algorithm=a)
+             for a in (None, "direct")]
+    assert np.array_equal(on_a2[0].input, on_a2[1].input)
+    monkeypatch.setenv("CONVGRAD_ALGORITHM", "quick")
+    with pytest.raises(convgrad.ConvGradError, match="CONVGRAD_ALGORITHM must be one of direct, fast, exact-fast"):
+        convgrad.conv_backward(x, x, w, padding=1)
+
+
+@pytest.mark.parametrize("wrong", ["quick", "FAST", 1, None, b"fast"])
+def test_no_other_algorithm(wrong):
+    """A name that is none is refused where a request is made, and in a problem line."""
+    with pytest.raises(convgrad.ConvGradError, match="algorithm must be one of"):
+        replace(Request.parse(WIDE), algorithm=wrong)
+    with pytest.raises(ValueError, match="use alg=direct, alg=fast, alg=exact-fast"):
+        Request.parse(f"{WIDE} alg=quick")
+
+
+def test_a_problem_line_tells_the_algorithm():
+    """`alg=` is read and written; direct goes without saying."""
+    assert Request.parse(f"{WIDE} alg=fast").algorithm == "fast"
+    assert str(Request.parse(f"{WIDE} alg=exact-fast")).endswith("on=cpu alg=exact-fast")
+    assert "alg" not in str(Request.parse(f"{WIDE} alg=direct"))
+
+
+def test_a_plan_names_tile_products_and_error():
+    """print(plan): the tile, how many products stand for how many, the bound of the error."""
+    text = str(convgrad.plan(Request.parse(f"{WIDE} alg=fast want=x")))
+    assert "winograd 8: tiles of 8x8, 142 products for 576, 4.06 times fewer" in text
+    assert b"142 products for 576" in library.library().cg_path_condition(TILES[8])
+    assert "16 * 2^-24 * sum of (largest of the tile * largest of the window)" in text
+
+
+@pytest.mark.parametrize("line", [
+    "conv n64 c512>512 i56x56 k3x3 s1 p1 d1 g1 fp32", "conv n4 c64>64 i224x224 k3x3 s1 p1 d1 g1 fp32",
+    "conv n2 c2000>2000 i30x30 k3x3 s1 p1 d1 g1 fp32", "conv n2 c16>4096 i30x30 k3x3 s1 p1 d1 g1 fp32",
+    "conv n2 c4096>16 i30x30 k3x3 s1 p1 d1 g1 fp32", "conv n2 c64>64 i16x56x56 k3x3x3 s1 p1 d1 g1 fp32",
+    "conv n2 c300>500 i16x28x28 k3x3x3 s1 p1 d1 g1 bf16", "conv n2 c64>64 i90x90 k3x3 s1 p13 d13 g1 fp16",
+])  # fmt: skip
+def test_workspace_is_bounded(line):
+    """5 MiB shared and 4 MiB per thread hold every tile's workspace, as on every path."""
+    for one in steps_of(line):
+        for path in TILES.values():
+            assert 0 < workspace_of(one, path) <= (5 + 4 * 2) << 20, (path, one.steps[0].result)
+
+
+def workspace_of(one, path):
+    image = problem_struct.pack_shapes(one)
+    tail = len(image) - 12  # threads, path, algorithm
+    image[tail : tail + 8] = np.array([2, path], np.int32).tobytes()
+    memory = (ctypes.c_char * len(image)).from_buffer(image)
+    return library.library().cg_workspace_bytes(ctypes.addressof(memory))
