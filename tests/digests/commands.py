@@ -34,7 +34,7 @@ FILES = {
     "wrong.json": '{"cases": 5}\n',
 }
 VERBS = ("run", "check", "explain", "plan", "rules", "dtypes", "cases", "golden", "kit", "compare", "standards",
-         "bench", "tile", "scan", "sdk", "doctor")  # fmt: skip
+         "bench", "tile", "scan", "dump", "sdk", "doctor")  # fmt: skip
 HELPS = (
     "--help", *(f"{verb} --help" for verb in VERBS),
     *(f"cases {verb} --help" for verb in ("convert", "list", "gen", "schema")),
@@ -56,7 +56,8 @@ COMMANDS = (
     "run good.txt -j 1 --csv out.csv --html out.html", f"run '{GOOD}' -j 1 --standard none", f"tile '{TILE}' --dry",
     f"tile '{TILE}' --json", f"tile '{TILE}' --gradient weight", f"tile '{BAD}'", "bench --threads 0 'conv'",
     f"bench '{GOOD}' --no-torch --rounds 1 --threads 1 --json", "scan model:net --input 1,3,8,8 --json",
-    "scan model:net --input 1,3,8,8 --product 910", "sdk", "sdk --prefix here --json", "sdk --prefix empty --uninstall",
+    "scan model:net --input 1,3,8,8 --product 910", "dump none", "sdk", "sdk --prefix here --json",
+    "sdk --prefix empty --uninstall",
 )  # fmt: skip
 CHAINS = (
     "golden good.txt -o gold && compare gold gold --json", "golden good.txt -o gold && compare gold gold",

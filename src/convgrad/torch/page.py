@@ -3,68 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
 from convgrad import __version__
 from convgrad.text.files import write_text
-from convgrad.text.page_style import page_style
+from convgrad.text.page_frame import card, page, table
 from convgrad.torch.layer_impact import METRICS, Impact, shown
 from convgrad.torch.scanning import Answer, Scan
 
-_SHELL = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy"
-  content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
-<title>{title}</title>
-<style>
-{style}
-.badge.accepted {{ color: var(--pass); background: var(--pass-bg); }}
-.badge.lowered {{ color: var(--accent); background: var(--hover); }}
-.tile.accepted b {{ color: var(--pass); }} .tile.lowered b {{ color: var(--accent); }}
-td.heat {{ text-align: right; font-variant-numeric: tabular-nums; padding: 8px 10px; white-space: nowrap; }}
-.products {{ flex-direction: column; align-items: flex-start; gap: 10px; }}
-</style>
-</head>
-<body>
-<header>
-  <div><h1>{title}</h1><p class="sub">{subtitle}</p></div>
-  <button id="theme" type="button" aria-label="switch between light and dark" title="light or dark">◐</button>
-</header>
-<main>
-{body}
-</main>
-<script>
-document.getElementById("theme").addEventListener("click", () => {{
-  const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = (root.dataset.theme || (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
-}});
-</script>
-</body>
-</html>
-"""
-
 
 def _page(title: str, subtitle: str, body: Iterable[str]) -> str:
-    style = page_style()
-    return _SHELL.format(
-        title=escape(title), subtitle=escape(f"convgrad {__version__} · {subtitle}"), style=style, body="\n".join(body)
-    )
-
-
-def _card(title: str, remark: str, content: str) -> str:
-    heading = f"<h2>{escape(title)} <small>{escape(remark)}</small></h2>"
-    return f'<section class="card">{heading}<div class="scroll">{content}</div></section>'
-
-
-def _table(head: Sequence[str], rows: Iterable[str], numbers_from: int = 1 << 30) -> str:
-    names = "".join(f"<th{' class=num' if i >= numbers_from else ''}>{escape(n)}</th>" for i, n in enumerate(head))
-    return f"<table><thead><tr>{names}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return page(title, f"convgrad {__version__} · {subtitle}", body)
 
 
 # ---- scan --------------------------------------------------------------------------------------------------
@@ -83,7 +34,7 @@ def scan_page(found: Scan) -> str:
     head = ("layer", "kind", "input", "weight", "output", "dtype", *(f"on {p}" for p in found.products), "problem line")
     body = [
         f'<section class="summary products" aria-label="summary">{"".join(tiles)}</section>',
-        _card("Convolutions", "a dtype below a product: operands are rounded to it", _table(head, _scan_rows(found))),
+        card("Convolutions", "a dtype below a product: operands are rounded to it", table(head, _scan_rows(found))),
         *_refusals(found),
     ]
     return _page(f"{found.model}: convolutions", subtitle, body)
@@ -119,7 +70,7 @@ def _refusals(found: Scan) -> Iterable[str]:
             f"<p>{escape(layers)}</p><ul>{ways}</ul>"
             f'<div class="again"><pre>{escape(f"convgrad explain {finding.verdict.line!r}")}</pre></div>'
         )
-        yield _card(f"Refused on {product}", f"{len(rows)} of {len(found)}", content)
+        yield card(f"Refused on {product}", f"{len(rows)} of {len(found)}", content)
 
 
 # ---- impact ------------------------------------------------------------------------------------------------
@@ -141,8 +92,8 @@ def impact_page(found: Impact) -> str:
         for u in found.updates
     ]
     body = [
-        _card("The parameter update as a whole", "all parameter gradients together; errors travel from layer to layer",
-              _table(("mode", "change", *METRICS), updates, numbers_from=1)),
+        card("The parameter update as a whole", "all parameter gradients together; errors travel from layer to layer",
+              table(("mode", "change", *METRICS), updates, numbers_from=1)),
     ]  # fmt: skip
     for metric, (title, remark) in _TITLES.items():
         rows = (
@@ -150,7 +101,7 @@ def impact_page(found: Impact) -> str:
             + "".join(_cell(metric, getattr(by_mode[m], metric)) for m in found.modes) + "</tr>"
             for (layer, gradient), by_mode in found.by_gradient()
         )
-        body.append(_card(title, remark, _table(("layer", "gradient", *found.modes), rows, numbers_from=2)))
+        body.append(card(title, remark, table(("layer", "gradient", *found.modes), rows, numbers_from=2)))
     subtitle = "every mode gets the same operands; each row is what that layer alone does"
     return _page(f"{found.model}: what each dtype does to its gradients", subtitle, body)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import zipfile
 from collections.abc import Sequence
 from math import prod
 from pathlib import Path
@@ -138,6 +139,7 @@ def _from_torch(file: Path, known: Dtype | None) -> tuple[AnyArray, Dtype]:
         import torch
     except ImportError:
         raise UsageError(f"{file}: a .pt file needs torch to be read: pip install 'convgrad[torch]'") from None
+    _refuse_bomb(file)
     try:
         held = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises what its reader meets; none of it has been executed
@@ -153,7 +155,22 @@ def _from_torch(file: Path, known: Dtype | None) -> tuple[AnyArray, Dtype]:
         return flat.reshape(shape), known
     if not isinstance(held, torch.Tensor):
         raise UsageError(f"{file}: holds no tensor but {type(held).__name__}")
+    if held.layout != torch.strided or held.numel() * held.element_size() > held.untyped_storage().nbytes():
+        raise UsageError(f"{file}: its tensor of {shown(tuple(held.shape))} is not stored in full")
     return _typed(file, as_array(held.detach().contiguous(), str(file)), known)
+
+
+def _refuse_bomb(file: Path) -> None:
+    """torch stores tensors as they are: an archive that unpacks to more than it holds is none of its making."""
+    if not zipfile.is_zipfile(file):
+        return
+    try:
+        with zipfile.ZipFile(file) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        raise UsageError(f"{file}: is no archive that can be read: {error}") from None
+    if unpacked > 2 * file.stat().st_size + 2**20:
+        raise UsageError(f"{file}: unpacks to {unpacked:,} bytes from {file.stat().st_size:,}: refused")
 
 
 def _typed(file: Path, array: AnyArray, known: Dtype | None) -> tuple[AnyArray, Dtype]:

@@ -1,0 +1,225 @@
+"""What a dump's calls are worth: each product's answer, gradients recomputed, errors attributed.
+
+    cause             when
+    accumulation      the result passes its standard, and is as far from the exact sums as an honest run is
+    operand rounding  it passes, and is nearer to the sums of rounded operands than to those of the operands as given
+    result rounding   it passes, and the last rounding is the largest part
+    not explained     it fails the standard against operands rounded as the product's plan says
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from convgrad.calls.decide import Decision, decide
+from convgrad.calls.requests import Rules
+from convgrad.core import dtypes, rounding
+from convgrad.core.arrays import AnyArray
+from convgrad.core.operands import Operands
+from convgrad.core.plan import Plan, Step
+from convgrad.core.standards import Standard
+from convgrad.core.tensor import Tensor
+from convgrad.lab.cases.reading import Unreadable
+from convgrad.lab.dumps.calls import RESULTS, Call, rebuild
+from convgrad.lab.dumps.reading import Dump, DumpedTensor, Entry
+from convgrad.lab.judging import runs
+from convgrad.lab.judging.anatomy import Anatomy, anatomy, rms
+from convgrad.lab.judging.findings import Findings, find
+
+ACCEPTED, LOWERED, REFUSED = "accepted", "lowered", "refused"
+STATISTICS_ONLY = "statistics only"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a product says to a call."""
+
+    product: str
+    word: str
+    computed_in: str
+    rule: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """One gradient of a call: as dumped, as recomputed (or as the other dump has it), and judged."""
+
+    name: str
+    place: int
+    tensor: DumpedTensor
+    actual: AnyArray
+    reference: AnyArray
+    findings: Findings
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One call of a dump."""
+
+    entry: Entry
+    line: str
+    answers: tuple[Answer, ...]
+    gradients: tuple[Gradient, ...]
+    remark: str
+    """Why nothing was recomputed, or why the call could not be rebuilt."""
+
+    @property
+    def passed(self) -> bool:
+        return all(g.findings.passed for g in self.gradients)
+
+
+def rules_of(product: str, math: str | None) -> Rules:
+    """A framework on the device allows HF32 for convolutions unless told otherwise; on `cpu` nothing is lowered."""
+    return Rules(math if math is not None else "keep" if product == "cpu" else "allow_down", product)
+
+
+def judge(
+    dump: Dump, products: Sequence[str], math: str | None, chosen: Sequence[Standard], other: Dump | None = None
+) -> list[Layer]:
+    """Every call in order; gradients are recomputed on the first product, or taken from the other dump."""
+    partners = {} if other is None else {e.name: e for e in other.entries}
+    return [_layer(dump, entry, products, math, chosen, other, partners.get(entry.name)) for entry in dump.entries]
+
+
+def _layer(
+    dump: Dump, entry: Entry, products: Sequence[str], math: str | None, chosen: Sequence[Standard],
+    other: Dump | None, partner: Entry | None,
+) -> Layer:
+    try:
+        call = rebuild(entry)
+        decisions = [decide(call.request(rules_of(p, math))) for p in products]
+    except Unreadable as error:
+        return Layer(entry, "", (), (), error.reason)
+    answers = tuple(_answer(call, d) for d in decisions)
+    line = str(decisions[0].request)
+    try:
+        if other is not None:
+            gradients = _compared(dump, call, other, partner, chosen)
+        elif decisions[0].plan is None:
+            return Layer(entry, line, answers, (), f"refused on {products[0]}: not recomputed")
+        else:
+            gradients = _recomputed(dump, call, decisions[0].plan, chosen)
+    except Unreadable as error:
+        said = STATISTICS_ONLY if STATISTICS_ONLY in error.reason else str(error)
+        return Layer(entry, line, answers, (), said)
+    return Layer(entry, line, answers, tuple(gradients), "")
+
+
+def _answer(call: Call, decision: Decision) -> Answer:
+    v = decision.verdict
+    if decision.plan is None:
+        return Answer(decision.request.product, REFUSED, "", v.rule_id, v.message)
+    wide = dtypes.find(call.input.dtype).significant_bits
+    lowered = dtypes.find(decision.plan.operand).significant_bits < wide
+    return Answer(decision.request.product, LOWERED if lowered else ACCEPTED, decision.plan.operand, "", "")
+
+
+def _batched(tensor: Tensor, rank: int) -> AnyArray:
+    return tensor.data if tensor.ndim == rank else tensor.data[None]
+
+
+def _recomputed(dump: Dump, call: Call, plan: Plan, chosen: Sequence[Standard]) -> list[Gradient]:
+    rank = len(call.weight.shape)
+    operands = Operands(*(_batched(dump.load(t), rank) for t in (call.grad_output, call.input, call.weight)))
+    theirs: runs.Results = {}
+    held = {}
+    for step in plan.steps:
+        place = RESULTS.index(step.result.value)
+        tensor = call.results[place]
+        assert tensor is not None  # the mask is made of these
+        values = dump.load(tensor).values()
+        spec = runs.spec_of(plan, step.result)
+        if values.size != np.prod(spec.shape, dtype=object):
+            raise Unreadable(call.entry.name, f"{RESULTS[place]} has shape {values.shape}, not {spec.shape}")
+        held[step.result] = (place, tensor)
+        theirs[step.result] = values.reshape(spec.shape)
+    sums = runs.golden(plan, operands)
+    exact = runs.unrounded(plan, operands) if runs.rounds_operands(plan) else sums
+    ours, _ = runs.subject(plan, operands)
+    parts = anatomy(plan, operands, sums, ours, foreign=theirs)
+    made = []
+    for step in plan.steps:
+        place, tensor = held[step.result]
+        found = _found(plan, step, theirs[step.result], sums[step.result], chosen, parts[step.result])
+        mine = rounding.load(step.stored_as, ours[step.result])
+        cause = _cause(found, parts[step.result], theirs[step.result], sums[step.result], exact[step.result])
+        made.append(Gradient(RESULTS[place], place, tensor, theirs[step.result], mine, found, cause))
+    return made
+
+
+def _found(
+    plan: Plan, step: Step, theirs: AnyArray, sums: AnyArray, chosen: Sequence[Standard], parts: Anatomy
+) -> Findings:
+    return find(
+        step.result.value, theirs, sums, step.stored_as, chosen, resolution=runs.resolution_of(step),
+        precision=runs.precision_of(plan, step), expected=runs.as_planned(step, sums),
+        axes=runs.channel_first(plan, step.result), anatomy=parts,
+    )
+
+
+def _cause(found: Findings, parts: Anatomy, theirs: AnyArray, sums: AnyArray, exact: AnyArray) -> str:
+    if not found.passed:
+        return "not explained"
+    noise = max(parts.accumulation, parts.result_rounding)
+    wide = np.asarray(theirs, np.float64)
+    if parts.operand_rounding > 2 * noise and rms(wide - sums) < rms(wide - exact):
+        return "operand rounding"
+    return "result rounding" if parts.result_rounding > parts.accumulation else "accumulation"
+
+
+def _compared(
+    dump: Dump, call: Call, other: Dump, partner: Entry | None, chosen: Sequence[Standard]
+) -> list[Gradient]:
+    """The gradients of two dumps side by side."""
+    if partner is None:
+        raise Unreadable(call.entry.name, "is not in the other dump")
+    theirs = rebuild(partner)
+    made = []
+    for place, (mine, reference) in enumerate(zip(call.results, theirs.results, strict=True)):
+        if mine is None or reference is None:
+            if (mine is None) != (reference is None):
+                raise Unreadable(call.entry.name, f"{RESULTS[place]} is in one dump only")
+            continue
+        a, g = dump.load(mine).values(), other.load(reference).values()
+        if a.shape != g.shape:
+            raise Unreadable(call.entry.name, f"{RESULTS[place]} has shape {a.shape}, in the other dump {g.shape}")
+        found = find(RESULTS[place], a, g, mine.dtype, chosen)
+        made.append(Gradient(RESULTS[place], place, mine, a, g, found, ""))
+    return made
+
+
+def summary(layers: Sequence[Layer]) -> dict[str, Any]:
+    """Counts: calls, per product and answer, gradients that pass and fail, causes."""
+    answers: dict[str, dict[str, int]] = {}
+    causes: dict[str, int] = {}
+    gradients = [g for layer in layers for g in layer.gradients]
+    for layer in layers:
+        for answer in layer.answers:
+            counts = answers.setdefault(answer.product, {ACCEPTED: 0, LOWERED: 0, REFUSED: 0})
+            counts[answer.word] += 1
+    for g in gradients:
+        causes[g.cause] = causes.get(g.cause, 0) + 1
+    return {
+        "calls": len(layers), "answers": answers, "gradients": len(gradients),
+        "passed": sum(g.findings.passed for g in gradients), "causes": causes,
+    }
+
+
+def as_dict(layer: Layer) -> dict[str, Any]:
+    """Plain data, for JSON."""
+    return {
+        "entry": layer.entry.name, "layer": layer.entry.layer, "line": layer.line, "remark": layer.remark,
+        "answers": [
+            {"product": a.product, "answer": a.word, "computed_in": a.computed_in, "rule": a.rule, "message": a.message}
+            for a in layer.answers
+        ],
+        "gradients": [{**g.findings.as_dict(), "cause": g.cause} for g in layer.gradients],
+    }
+
+

@@ -1,0 +1,161 @@
+"""What is told about a dump: a table, a page, and the table of the dump tool's own comparison.
+
+That table's formulas (N the dumped tensor, B the recomputed one): relative error |N - B| / |B|, the shares of elements
+below 0.001 and 0.005, EucDist the 2-norm of N - B. Our own columns stand at its end.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from convgrad.core.arrays import AnyArray
+from convgrad.core.metrics import cosine
+from convgrad.lab.dumps.judging import Gradient, Layer, summary
+from convgrad.text.page_frame import card, page, table
+from convgrad.text.spreadsheet import quoted
+from convgrad.text.terminal import table as text_table
+
+COLUMNS = (
+    "NPU Name", "Bench Name", "NPU Dtype", "Bench Dtype", "NPU Tensor Shape", "Bench Tensor Shape",
+    "NPU Requires_grad", "Bench Requires_grad", "Cosine", "EucDist", "MaxAbsErr", "MaxRelativeErr",
+    "One Thousandth Err Ratio", "Five Thousandths Err Ratio", "NPU max", "NPU min", "NPU mean", "NPU l2norm",
+    "Bench max", "Bench min", "Bench mean", "Bench l2norm", "Requires_grad Consistent", "Result", "Err_message",
+    "NPU_Stack_Info", "Data_name",
+)
+"""The dump tool's columns for tensors, in its order."""
+EXTRA = ("Layer", "Product", "Standard", "Cause", "Operand rounding", "Accumulation", "Result rounding", "Unexplained")
+
+
+def csv_text(layers: Sequence[Layer], product: str) -> str:
+    """The comparison of every gradient that has values on both sides."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow((*COLUMNS, *EXTRA))
+    for layer in layers:
+        for gradient in layer.gradients:
+            row = (*_compared(layer, gradient), *_ours(layer, gradient, product))
+            writer.writerow([quoted(v) if isinstance(v, str) else v for v in row])
+    return out.getvalue()
+
+
+def _compared(layer: Layer, g: Gradient) -> Iterator[Any]:
+    name = f"{layer.entry.name}.backward.output.{g.place}"
+    dtype, shape = f"torch.{g.tensor.dtype}", str(list(g.tensor.shape))
+    npu, bench = (np.asarray(v, np.float64).reshape(-1) for v in (g.actual, g.reference))
+    yield from (name, name, dtype, dtype, shape, shape, g.tensor.requires_grad, g.tensor.requires_grad)
+    with np.errstate(all="ignore"):
+        size = np.abs(npu - bench)
+        relative = np.where(size == 0, 0.0, size / np.abs(bench))
+        yield from (_cosine(npu, bench), float(np.sqrt(np.sum(np.square(size)))))
+        yield from (_largest(size), _largest(relative))
+        yield from (float(np.mean(relative < limit)) if size.size else 1.0 for limit in (1e-3, 5e-3))
+    yield from (*_statistics(npu), *_statistics(bench))
+    broken = not np.isfinite(npu).all() and bool(np.isfinite(bench).all())
+    failing = [j.why for j in g.findings.judged if j.passed is False]
+    message = ["infinities or NaNs in the dumped tensor only"] if broken else failing
+    result = "error" if message else "pass"
+    yield from (True, result, str(message), "N/A", str([g.tensor.name, "-1"]))
+
+
+def _cosine(a: AnyArray, b: AnyArray) -> float:
+    finite = np.isfinite(a) & np.isfinite(b)
+    return cosine(a[finite], b[finite])
+
+
+def _largest(values: AnyArray) -> float:
+    return float(np.nanmax(values)) if values.size and not np.isnan(values).all() else 0.0
+
+
+def _statistics(values: AnyArray) -> tuple[Any, ...]:
+    if not values.size:
+        return ("N/A",) * 4
+    with np.errstate(all="ignore"):
+        return float(values.max()), float(values.min()), float(values.mean()), float(np.sqrt(np.sum(values**2)))
+
+
+def _ours(layer: Layer, g: Gradient, product: str) -> Iterator[Any]:
+    standards = ", ".join(f"{j.standard} ({j.date})" for j in g.findings.judged)
+    yield from (layer.entry.layer, product, standards, g.cause)
+    parts = {} if g.findings.anatomy is None else dict(g.findings.anatomy.parts)
+    yield from (parts.get(n, 0.0) for n in ("operand rounding", "accumulation", "result rounding", "unexplained"))
+
+
+def text(layers: Sequence[Layer]) -> str:
+    """A row per call for people."""
+    products = [a.product for a in next((x.answers for x in layers if x.answers), ())]
+    rows = [
+        (x.entry.layer, x.entry.name, *(_said(x, p) for p in products), _verdict(x), x.line or x.remark) for x in layers
+    ]
+    return text_table(("layer", "call", *products, "gradients", ""), rows)
+
+
+def _said(layer: Layer, product: str) -> str:
+    answer = next((a for a in layer.answers if a.product == product), None)
+    if answer is None:
+        return "–"
+    return f"{answer.word} ({answer.computed_in})" if answer.word == "lowered" else answer.word
+
+
+def _verdict(layer: Layer) -> str:
+    if not layer.gradients:
+        return layer.remark or "–"
+    failing = [f"{g.name}: {g.cause or 'differs'}" for g in layer.gradients if not g.findings.passed]
+    if failing:
+        return "FAIL " + ", ".join(failing)
+    causes = ", ".join(dict.fromkeys(g.cause for g in layer.gradients if g.cause))
+    return "pass" + (f" ({causes})" if causes else "")
+
+
+def html(title: str, layers: Sequence[Layer], product: str) -> str:
+    """One page: counts, the table of calls, each refusal, each gradient with where its error comes from."""
+    counts = summary(layers)
+    tiles = [f'<div class="tile"><b>{counts["calls"]}</b><span>convolution calls</span></div>']
+    if counts["gradients"]:
+        failing = counts["gradients"] - counts["passed"]
+        tiles.append(f'<div class="tile accepted"><b>{counts["passed"]}</b><span>gradients pass</span></div>')
+        tiles.append(f'<div class="tile fail"><b>{failing}</b><span>not explained</span></div>')
+    rows_of_tiles = [f'<div class="tiles">{"".join(tiles)}</div>']
+    for name, answers in counts["answers"].items():
+        each = "".join(
+            f'<div class="tile {word}"><b>{n}</b><span>{word} on {escape(name)}</span></div>'
+            for word, n in answers.items()
+        )
+        rows_of_tiles.append(f'<div class="tiles">{each}</div>')
+    body = [f'<section class="summary products" aria-label="summary">{"".join(rows_of_tiles)}</section>']
+    body.append(card("Calls", "in order of execution", table(("layer", "call", "answers", "gradients", "line"), (
+        f"<tr><td><b>{escape(x.entry.layer)}</b></td><td>{escape(x.entry.name)}</td><td>{_badges(x)}</td>"
+        f"<td>{escape(_verdict(x))}</td><td class=l><code>{escape(x.line or x.remark)}</code></td></tr>" for x in layers
+    ))))
+    if counts["gradients"]:
+        head = ("layer", "gradient", "verdict", "cause", "max abs", "max ULP", "operand rounding", "accumulation",
+                "result rounding", "unexplained")  # fmt: skip
+        rows = (_gradient_row(x, g) for x in layers for g in x.gradients)
+        remark = f"recomputed on {product}; the last four are root mean squares of what each stage adds"
+        body.append(card("Gradients", remark, table(head, rows, numbers_from=4)))
+    return page(title, f"{counts['calls']} calls, {counts['gradients']} gradients", body)
+
+
+def _badges(layer: Layer) -> str:
+    return " ".join(
+        f'<span class="badge {a.word}" title="{escape(a.message)}">{escape(a.product)} {a.word}</span>'
+        for a in layer.answers
+    )
+
+
+def _gradient_row(layer: Layer, g: Gradient) -> str:
+    m = g.findings.metrics
+    parts = {} if g.findings.anatomy is None else dict(g.findings.anatomy.parts)
+    names = ("operand rounding", "accumulation", "result rounding", "unexplained")
+    numbers = (m.max_abs, m.max_ulp, *(parts.get(n, 0.0) for n in names))
+    word = "pass" if g.findings.passed else "fail"
+    cells = "".join(f'<td class="heat">{value:.3g}</td>' for value in numbers)
+    return (
+        f"<tr><td><b>{escape(layer.entry.layer)}</b></td><td>{g.name}</td>"
+        f'<td><span class="badge {word}">{word}</span></td><td>{escape(g.cause or "–")}</td>{cells}</tr>'
+    )

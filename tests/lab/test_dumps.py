@@ -1,0 +1,306 @@
+"""Dumps in the documented form, made here: calls are rebuilt, recomputed, attributed; hostile ones are one sentence."""
+
+import csv
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from convgrad.cli.command_line import main
+from convgrad.core import rounding, standards
+from convgrad.lab.dumps import calls, judging, reading, report
+
+HEADER = (
+    "NPU Name,Bench Name,NPU Dtype,Bench Dtype,NPU Tensor Shape,Bench Tensor Shape,NPU Requires_grad,"
+    "Bench Requires_grad,Cosine,EucDist,MaxAbsErr,MaxRelativeErr,One Thousandth Err Ratio,"
+    "Five Thousandths Err Ratio,NPU max,NPU min,NPU mean,NPU l2norm,Bench max,Bench min,Bench mean,Bench l2norm,"
+    "Requires_grad Consistent,Result,Err_message,NPU_Stack_Info,Data_name"
+)
+
+
+class Recorder:
+    """Writes a dump in the tool's form: entries in order, tensors as .pt files beside them."""
+
+    def __init__(self, directory: Path, tensors: bool = True):
+        self.directory, self.tensors, self.data = directory / "step0" / "proc7", tensors, {}
+        self.construct, self.stack, self.counts = {}, {}, {}
+        (self.directory / "dump_tensor_data").mkdir(parents=True)
+
+    def tensor(self, value, name):
+        if value is None:
+            return None
+        plain = value.detach().clone()
+        record = {"type": "torch.Tensor", "dtype": str(plain.dtype), "shape": list(plain.shape),
+                  "Max": plain.float().max().item(), "Min": plain.float().min().item(),
+                  "Mean": plain.float().mean().item(), "Norm": plain.float().norm().item(),
+                  "requires_grad": value.requires_grad}  # fmt: skip
+        if self.tensors:
+            record["data_name"] = f"{name}.pt"
+            torch.save(plain, self.directory / "dump_tensor_data" / f"{name}.pt")
+        return record
+
+    def plain(self, value):
+        return [self.plain(v) for v in value] if isinstance(value, (tuple, list)) else \
+            {"type": type(value).__name__, "value": value}  # fmt: skip
+
+    def argument(self, value, name):
+        return self.tensor(value, name) if value is None or isinstance(value, torch.Tensor) else self.plain(value)
+
+    def call(self, api, *args, prefix="Functional", layer=None, spoil=None, **keywords):
+        """Runs a function forward and backward and records both; `spoil` changes the recorded gradients."""
+        n = self.counts.setdefault((prefix, api), 0)
+        self.counts[prefix, api] += 1
+        entry = f"{prefix}.{api}.{n}"
+        leaves = [a for a in (*args, *keywords.values()) if isinstance(a, torch.Tensor)]
+        out = getattr(torch if prefix == "Torch" else F, api)(*args, **keywords)
+        gradient = torch.randn(out.shape, generator=torch.Generator().manual_seed(n), dtype=out.dtype)
+        wanted = [t for t in leaves if t.requires_grad]
+        found = dict(zip(map(id, wanted), torch.autograd.grad(out, wanted, gradient), strict=True))
+        grads = [found.get(id(t)) for t in leaves] + [None] * (3 - len(leaves))
+        grads = grads if spoil is None else spoil(gradient, grads)
+        self.data[f"{entry}.forward"] = {
+            "input_args": [self.argument(a, f"{entry}.forward.input.{i}") for i, a in enumerate(args)],
+            "input_kwargs": {k: self.argument(v, f"{entry}.forward.input.{k}") for k, v in keywords.items()},
+            "output": [self.tensor(out, f"{entry}.forward.output.0")],
+        }  # fmt: skip
+        self.data[f"{entry}.backward"] = {
+            "input": [self.tensor(gradient, f"{entry}.backward.input.0")],
+            "output": [self.tensor(g, f"{entry}.backward.output.{i}") for i, g in enumerate(grads)],
+        }
+        if layer:
+            self.construct[f"{entry}.forward"] = f"Module.{layer}.Conv2d.forward.{n}"
+            self.data[f"Module.{layer}.Conv2d.forward.{n}"] = {"input_args": [], "input_kwargs": {}, "output": []}
+        return out
+
+    def write(self, **changes):
+        document = {"task": "tensor" if self.tensors else "statistics", "level": "L1", "framework": "pytorch",
+                    "dump_data_dir": "/elsewhere", "data": self.data, **changes}  # fmt: skip
+        (self.directory / "dump.json").write_text(json.dumps(document), "utf-8")
+        (self.directory / "construct.json").write_text(json.dumps(self.construct), "utf-8")
+        (self.directory / "stack.json").write_text(json.dumps(self.stack), "utf-8")
+        return self.directory.parents[1]
+
+
+def drawn(*shape, grad=True, dtype=torch.float32):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)), dtype=dtype).requires_grad_(grad)
+
+
+def network(directory, tensors=True):
+    """Five kinds of convolution between calls that are none, modules around two of them."""
+    r = Recorder(directory, tensors)
+    r.call("conv1d", drawn(2, 3, 16, grad=False), drawn(4, 3, 3), drawn(4), (1,), (1,), (1,), 1)
+    r.call("conv2d", drawn(2, 4, 4, 4), drawn(6, 4, 3, 3), None, (2, 2), (1, 1), (1, 1), 1, layer="layer1.0.conv2")
+    r.data["Functional.relu.0.forward"] = {"input_args": [], "input_kwargs": {}, "output": []}
+    r.call("conv2d", drawn(2, 6, 2, 2), drawn(6, 2, 3, 3), drawn(6), (1, 1), (1, 1), (1, 1), 3, layer="forward.g2")
+    r.call("conv_transpose2d", drawn(2, 6, 3, 3), drawn(6, 2, 2, 2), drawn(4), (2, 2), (0, 0), (1, 1), 2, (2, 2))
+    r.call("conv3d", drawn(2, 4, 1, 4, 4), drawn(2, 4, 1, 3, 3), drawn(2), (1, 1, 1), (0, 1, 1), (1, 1, 1), 1)
+    return r
+
+
+LINES = [
+    "conv n2 c3>4 i16 k3 s1 p1 d1 g1 fp32 math=keep want=wb on=cpu",
+    "conv n2 c4>6 i4x4 k3x3 s2 p1 d1 g1 fp32 math=keep want=xw on=cpu",
+    "conv n2 c6>6 i2x2 k3x3 s1 p1 d1 g3 fp32 math=keep want=xwb on=cpu",
+    "tconv n2 c6>4 i3x3 k2x2 s2 p0 d2 op1 g2 fp32 math=keep want=xwb on=cpu",
+    "conv n2 c4>2 i1x4x4 k1x3x3 s1 p0x1x1 d1 g1 fp32 math=keep want=xwb on=cpu",
+]
+
+
+def judged(path, products=("cpu",), math=None, other=None):
+    (unit,) = reading.find_units(path)
+    partner = None if other is None else reading.read(reading.find_units(other)[0])
+    return judging.judge(reading.read(unit), products, math, standards.find_all("mixed"), partner)
+
+
+def test_calls_are_found_in_order_and_recomputed(tmp_path):
+    """Five pairs and nothing else; every gradient that was dumped agrees within float32 accumulation."""
+    layers = judged(network(tmp_path).write())
+    assert [x.line for x in layers] == LINES
+    assert [len(x.gradients) for x in layers] == [2, 2, 3, 3, 3]
+    for layer in layers:
+        for g in layer.gradients:
+            assert g.findings.passed and g.findings.metrics.max_abs < 2e-5 and g.cause == "accumulation"
+
+
+def test_keywords_defaults_and_padding_words(tmp_path):
+    """`same` with the larger half at the end, numbers for all axes, arguments left out, no batch axis."""
+    r = Recorder(tmp_path, tensors=False)
+    r.call("conv2d", drawn(2, 3, 6, 6), weight=drawn(4, 3, 3, 3), padding="same")
+    r.call("conv2d", drawn(2, 3, 6, 6), drawn(4, 3, 2, 4), padding="same", dilation=1)
+    r.call("conv2d", drawn(2, 3, 6, 6), drawn(4, 3, 3, 3), None, 1, 1, prefix="Torch")
+    r.call("conv1d", drawn(3, 8), drawn(4, 3, 3), padding="valid")
+    dump = reading.read(reading.find_units(r.write())[0])
+    requests = [str(calls.rebuild(e).request(judging.rules_of("cpu", None))) for e in dump.entries]
+    assert requests == [
+        "conv n2 c3>4 i6x6 k3x3 s1 p1 d1 g1 fp32 math=keep want=xw on=cpu",
+        "conv n2 c3>4 i6x6 k2x4 s1 p0x1x1x2 d1 g1 fp32 math=keep want=xw on=cpu",
+        "conv n2 c3>4 i6x6 k3x3 s1 p1 d1 g1 fp32 math=keep want=xw on=cpu",
+        "conv n1 c3>4 i8 k3 s1 p0 d1 g1 fp32 math=keep want=xw on=cpu",
+    ]
+
+
+def test_layers_are_named_by_their_modules_then_by_their_frame(tmp_path):
+    """A module's path may hold dots and the word forward; a frame gives file, line and function, never a path."""
+    r = network(tmp_path)
+    r.stack = {"0": [["Functional.conv3d.0.forward"],
+                     ["File /x/site-packages/torch/f.py, line 1, in g, \n y",
+                      "File /secret/net.py, line 9, in run, \n x"]]}  # fmt: skip
+    dump = reading.read(reading.find_units(r.write())[0])
+    names = [e.layer for e in dump.entries]
+    assert names[1:3] == ["layer1.0.conv2", "forward.g2"] and names[4] == "net.py:9 run"
+    assert names[0] == "Functional.conv1d.0" and len(dump.entries) == 5 and dump.modules == 2
+
+
+def test_an_unbatched_call_is_recomputed(tmp_path):
+    """Without a batch axis the same numbers come out, in the dumped shape."""
+    r = Recorder(tmp_path)
+    r.call("conv2d", drawn(3, 6, 6), drawn(4, 3, 3, 3), drawn(4))
+    (layer,) = judged(r.write())
+    assert len(layer.gradients) == 3 and layer.passed
+
+
+def test_answers_of_products(tmp_path):
+    """HF32 lowers float32 where the framework allows it; 910 has no bfloat16; statistics give the answer alone."""
+    r = Recorder(tmp_path, tensors=False)
+    r.call("conv1d", drawn(2, 3, 16), drawn(4, 3, 3))
+    r.call("conv1d", drawn(2, 3, 16, dtype=torch.bfloat16), drawn(4, 3, 3, dtype=torch.bfloat16))
+    first, second = judged(r.write(), ("cpu", "A2", "910"))
+    assert [a.word for a in first.answers] == ["accepted", "lowered", "lowered"]
+    assert [a.word for a in second.answers] == ["accepted", "accepted", "refused"]
+    assert first.remark == second.remark == "statistics only" and not first.gradients
+
+
+def hf32(gradient, grads, x, w):
+    """The weight gradient of operands rounded to HF32, as a device would dump it."""
+    g, x = (torch.from_numpy(rounding.round_to("hf32", t.detach().numpy()).astype(np.float64)) for t in (gradient, x))
+    rest = ([4], [1], [1], [1], False, [0], 1, [False, True, False])
+    weight = torch.ops.aten.convolution_backward(g, x, w.double(), *rest)[1]
+    return [grads[0], weight.float(), grads[2]]
+
+
+def test_errors_are_attributed(tmp_path):
+    """What HF32 explains is operand rounding; a missing tap is not explained, on the page and by the exit code."""
+    x, w = drawn(4, 8, 64, grad=False), drawn(4, 8, 3)
+    r = Recorder(tmp_path / "a")
+    r.call("conv1d", x, w, None, 1, 1, spoil=lambda g, grads: hf32(g, grads, x, w))
+    path = r.write()
+    (layer,) = judged(path, ("A2",), "hf32")
+    assert [g.cause for g in layer.gradients] == ["operand rounding"] and layer.passed
+    (layer,) = judged(network(tmp_path / "c").write(), ("A2",), "hf32")[:1]
+    assert {g.cause for g in layer.gradients} == {"accumulation"}  # computed without rounding, whatever A2 would do
+    r = Recorder(tmp_path / "b")
+    r.call("conv1d", x, w, None, 1, 1, spoil=lambda g, grads: [None, grads[1] * torch.tensor([1.0, 1.0, 0.0]), None])
+    path = r.write()
+    (layer,) = judged(path)
+    assert [g.cause for g in layer.gradients] == ["not explained"]
+    page = tmp_path / "page.html"
+    assert main(["dump", str(path), "--html", str(page)]) == 1
+    text = page.read_text("utf-8")
+    assert "not explained" in text and "http" not in text.replace("http-equiv", "")
+
+
+def test_the_comparison_table_is_the_tools_own(tmp_path):
+    """Its 27 columns in order, ours behind them; it reads back, and equal tensors have no error."""
+    path = network(tmp_path).write()
+    target = tmp_path / "compare.csv"
+    assert main(["dump", str(path), "--csv", str(target), "--json"]) == 0
+    rows = list(csv.DictReader(io.StringIO(target.read_text("utf-8"))))
+    assert target.read_text("utf-8").splitlines()[0].startswith(HEADER + ",Layer,Product")
+    assert ",".join(report.COLUMNS) == HEADER and len(report.COLUMNS) == 27 and len(rows) == 13
+    assert rows[0]["NPU Name"] == "Functional.conv1d.0.backward.output.1" and rows[0]["Result"] == "pass"
+    assert rows[0]["Data_name"] == "['Functional.conv1d.0.backward.output.1.pt', '-1']"
+    assert float(rows[0]["Cosine"]) > 0.999999 and float(rows[0]["One Thousandth Err Ratio"]) > 0.99
+    assert rows[0]["NPU Tensor Shape"] == "[4, 3, 3]" and rows[0]["NPU_Stack_Info"] == "N/A"
+
+
+def test_two_dumps_are_compared(tmp_path):
+    """The same dump twice has no error; another gradient fails; a call that is missing is named."""
+    one = network(tmp_path / "a").write()
+    assert all(g.findings.metrics.max_abs == 0 for x in judged(one, other=one) for g in x.gradients)
+    r = Recorder(tmp_path / "b")
+    r.call("conv1d", drawn(2, 3, 16, grad=False), drawn(4, 3, 3), drawn(4), (1,), (1,), (1,), 1,
+           spoil=lambda g, grads: [None, grads[1] + 1, grads[2]])  # fmt: skip
+    other = r.write()
+    layers = judged(one, other=other)
+    assert [g.findings.passed for g in layers[0].gradients] == [False, True]
+    assert "not in the other dump" in layers[1].remark
+    assert main(["dump", str(one), str(other)]) == 1
+
+
+class Trap:
+    """A pickle that would leave a file behind."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_hostile_tensors_are_one_sentence_and_run_nothing(tmp_path):
+    """Code, no tensor, a missing file, another shape, a name that leaves the dump, a bomb, a tensor of no memory."""
+    r = Recorder(tmp_path)
+    r.call("conv1d", drawn(2, 3, 16, grad=False), drawn(4, 3, 3))
+    data = r.directory / "dump_tensor_data"
+    path = data / "Functional.conv1d.0.backward.output.1.pt"
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data/0", b"0" * 20_000_000)
+    for make, said in (
+        (lambda: torch.save(Trap(tmp_path / "trapped"), path), "without running code"),
+        (lambda: torch.save({"a": 1}, path), "holds no tensor but dict"),
+        (lambda: path.write_bytes(path.read_bytes()[:100]), "without running code"),
+        (lambda: path.write_bytes(bomb.getvalue()), "unpacks to 20,000,000 bytes"),
+        (lambda: torch.save(torch.zeros(1).expand(4, 3, 3), path), "is not stored in full"),
+        (lambda: torch.save(torch.zeros(4, 3, 2), path), "the dump says (4, 3, 3)"),
+        (path.unlink, "is missing in dump_tensor_data"),
+    ):
+        make()
+        (layer,) = judged(r.write())
+        assert said in layer.remark and "\n" not in layer.remark, layer.remark
+    r.data["Functional.conv1d.0.backward"]["output"][1]["data_name"] = "../../../etc/passwd"
+    (layer,) = judged(r.write())
+    assert "no plain file name" in layer.remark and not (tmp_path / "trapped").exists()
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    ('{"data": []}', "`data` must be an object"), ('{"data": {', "truncated"), ("[]", "is no dump"),
+    ('{"framework": "mindspore", "data": {}}', "not of pytorch"), ('"\\ud800', "no JSON"),
+])  # fmt: skip
+def test_broken_dump_files_are_refused(tmp_path, capsys, content, said):
+    """Truncated, of another shape, of another framework: exit code 2 and a sentence."""
+    (tmp_path / "dump.json").write_text(content, "utf-8")
+    assert main(["dump", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert said in error and "Traceback" not in error
+
+
+def test_entries_that_cannot_be_rebuilt_say_why(tmp_path):
+    """No backward pass, a gradient of another shape, odd attributes, modules alone, nothing at all."""
+    r = network(tmp_path, tensors=False)
+    del r.data["Functional.conv1d.0.backward"]
+    r.data["Functional.conv2d.0.backward"]["input"][0]["shape"] = [2, 6, 9, 9]
+    r.data["Functional.conv2d.1.forward"]["input_args"][6] = {"type": "str", "value": "many"}
+    r.data["Functional.conv_transpose2d.0.forward"]["input_args"][3] = {"type": "float", "value": 0.5}
+    remarks = [x.remark for x in judged(r.write())]
+    assert "no backward entry" in remarks[0] and "the gradient has shape" in remarks[1]
+    assert "groups must be a whole number" in remarks[2] and "stride must be whole numbers" in remarks[3]
+    assert remarks[4] == "statistics only"
+    assert main(["dump", str(tmp_path / "nowhere")]) == 2
+
+
+def test_a_large_dump_is_read_without_its_tensors(tmp_path):
+    """Ten thousand entries: every call found, no tensor file touched (there are none)."""
+    r = Recorder(tmp_path)
+    r.call("conv1d", drawn(2, 3, 16), drawn(4, 3, 3))
+    first = {kind: r.data[f"Functional.conv1d.0.{kind}"] for kind in ("forward", "backward")}
+    r.data = {f"Functional.conv1d.{i}.{kind}": entry for i in range(5000) for kind, entry in first.items()}
+    path = r.write()
+    for file in (r.directory / "dump_tensor_data").iterdir():
+        file.unlink()
+    assert len(reading.read(reading.find_units(path)[0]).entries) == 5000
