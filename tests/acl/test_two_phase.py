@@ -613,3 +613,14 @@ def test_a_strided_output_is_accepted_with_an_advice():
     assert (storage[::2].reshape(shape) == want.weight).all() and not storage[1::2].any()
     _, executor, _ = aclnn.aclnnConvolutionBackwardGetWorkspaceSize(*conv_call().values())
     assert executor.plan.advice == ()
+
+
+def test_an_output_pointed_to_read_only_memory_is_not_written():
+    """Phase 1 cannot know it: phase 2 answers a status, and the memory is as it was."""
+    call = conv_call()
+    size, executor, _ = phase_one(call)
+    sealed = np.full((2, 6, 7, 7), 9, np.float32)
+    sealed.flags.writeable = False
+    assert aclnn.aclSetOutputTensorAddr(executor, 0, call["gradInput"], sealed) == SUCCESS
+    assert phase_two(call, size, executor) != SUCCESS
+    assert (sealed == 9).all() and "read-only" in aclnn.aclGetRecentErrMsg()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from convgrad.ascendc import TilingError, draw_walk, flat_blocks, simulate
-from convgrad.ascendc.input.picture import tile_outline
+from convgrad.ascendc.input.picture import tile_outline, turns_of
 from convgrad.ascendc.input.walk import single_shape, tiles_in_order
 from convgrad.ascendc.shared.svg import core_colour
 from tile_problems import forced_small_tiles, random_problem
@@ -83,3 +84,48 @@ def test_a_plane_that_does_not_exist_is_refused():
     t, blocks = walk_of(1)
     with pytest.raises(TilingError, match="gradInput plane"):
         draw_walk(t, blocks, 4, plane=99)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_the_picture_follows_the_order_of_the_walk(order):
+    """iterateOrder 1 has M fastest, 0 has N fastest: numbers and shades of the tiles tell when a core gets there."""
+    for seed in range(40):
+        t, blocks = walk_of(seed)
+        t = replace(t, iterateOrder=order)
+        plane = next((block.plane for block in blocks if t.depth_taps(block.plane)), 0)
+        parts = [b for b in blocks if (b.batch, b.plane, b.n_piece) == (0, plane, 0)]
+        shapes = [single_shape(t, b.M, b.K, b.N) for b in parts]
+        if not any(s.m.count > 1 and s.n.count > 1 for s in shapes):
+            continue
+        shape = next(s for s in shapes if s.m.count > 1 and s.n.count > 1)
+        rows, columns = range(shape.m.count), range(shape.n.count)
+        want = [(i, j) for j in columns for i in rows] if order else [(i, j) for i in rows for j in columns]
+        assert [(tile.i, tile.j) for tile in tiles_in_order(t, shape, plane)] == want
+        root = ElementTree.fromstring(draw_walk(t, blocks, 4, plane=plane))
+        found = [
+            (shape.find(f"{SVG}title").text, shape.get("fill"))
+            for shape in root.iter(f"{SVG}polygon") if shape.find(f"{SVG}title") is not None
+        ]  # fmt: skip
+        turn = turns_of(t, blocks)
+        for block in parts:
+            single = single_shape(t, block.M, block.K, block.N)
+            for i in range(single.m.count):
+                number = i if order else i * single.n.count
+                colour = core_colour(block.core, turn[block.index].shade(number))
+                begin = f"core {block.core}, block {block.index}, tile i {i}:"
+                assert [fill for tip, fill in found if tip.startswith(begin)] == [colour]
+        return
+    raise AssertionError("no problem has tiles along both axes")
+
+
+def test_shades_count_the_blocks_before():
+    """A core's second block goes on where its first one ended, from 0 to 1 over all of its tiles."""
+    t, blocks = walk_of(3)
+    turn = turns_of(t, blocks)
+    for core in {block.core for block in blocks}:
+        mine = [b for b in blocks if b.core == core]
+        counts = [s.m.count * s.n.count for s in (single_shape(t, b.M, b.K, b.N) for b in mine)]
+        assert [turn[b.index].before for b in mine] == [sum(counts[:i]) for i in range(len(mine))]
+        assert {turn[b.index].in_all for b in mine} == {sum(counts)}
+        if sum(counts) > 1:
+            assert turn[mine[-1].index].shade(counts[-1] - 1) == 1 and turn[mine[0].index].shade(0) == 0

@@ -10,6 +10,7 @@ from convgrad.ascendc import Conv3DBackpropInput, GlobalTensor, half, simulate, 
 from convgrad.ascendc.input.checks import weights_stay
 from convgrad.ascendc.input.simulate import input_types, run_core
 from convgrad.ascendc.input.traffic import block_traffic, input_warnings
+from convgrad.ascendc.input.walk import row_window, single_shape, tiles_in_order
 from tile_problems import forced_small_tiles, random_problem
 
 
@@ -92,3 +93,24 @@ def test_hardware_field_limits_warn():
     assert input_warnings(t) == ()
     warned = input_warnings(replace(t, wo=20000, strideW=2, hk=600))
     assert len(warned) == 2 and "40000" in warned[1] and "511" in warned[0]
+
+
+def test_stored_bytes_and_skipped_tiles_are_those_of_the_walk():
+    """Tile by tile: what is kept is stored in its own size, whole 16s or not; skipped rows are skipped across N."""
+    skipped = tails = 0
+    for seed in range(9000, 9060):
+        sim = simulated(seed)
+        t = sim.tiling
+        for block in sim.blocks:
+            shape = single_shape(t, block.M, block.K, block.N)
+            tiles = tiles_in_order(t, shape, block.plane)
+            reached = [bool(t.depth_taps(block.plane))
+                       and (row_window(t, block.ho_start, one.m_start).rows > 0 or t.initOutputFlag == 0)
+                       for one in tiles]  # fmt: skip
+            found = block_traffic(t, block)
+            kept = [one for one, keep in zip(tiles, reached, strict=True) if keep]
+            assert found.l0c_to_gm == sum(one.m_length * one.n_length for one in kept) * t.element_bytes
+            assert (found.tiles, found.skipped_tiles) == (len(tiles), len(tiles) - len(kept))
+            skipped += len(tiles) > len(kept) and shape.n.count > 1
+            tails += any(one.m_length % 16 for one in kept)
+    assert tails > 0 and skipped > 0

@@ -1,6 +1,7 @@
 """Blocks: cut by the problem alone, within the limits, and tied by the same law as the whole."""
 
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from convgrad.core.geometry import Axis, coarse_size
 from convgrad.core.partition import (
     LIMITS,
     Limits,
+    Partition,
     even_cuts,
     partition,
     parts,
@@ -129,3 +131,9 @@ def test_blocks_stay_within_the_limits_unless_they_are_single_cells(n, c, f, g, 
 def test_limits_are_part_of_the_promise():
     """Changing a limit changes the summation tree, and so the last bits of every large gradient: a deliberate act."""
     assert Limits(64 << 20, 16 << 20, 1 << 34) == LIMITS
+
+
+def test_the_depth_of_the_summation_tree():
+    """A tree of n leaves has as many levels as n - 1 has binary digits."""
+    depth = Partition.depth.fget
+    assert [depth(SimpleNamespace(leaves=n)) for n in (1, 2, 3, 4, 5, 8, 9)] == [0, 1, 2, 2, 3, 3, 4]

@@ -49,6 +49,30 @@ def test_strides_of_three_and_more_with_padding_and_dilation(stride, padding, di
         assert np.array_equal(mine, theirs)
 
 
+@pytest.mark.parametrize("stride, padding, dilation, window", [(3, 1, 4, 2), (3, 0, 2, 3), (4, 1, 3, 3), (5, 2, 4, 2)])
+def test_negative_remainders_on_the_blocked_path(stride, padding, dilation, window):
+    """The same on planes large enough for blocks: classes whose first tap lies before the tensor."""
+    x, w = integers((2, 16, 40, 37)), integers((24, 16, window, window))
+    size = [(n + 2 * padding - dilation * (window - 1) - 1) // stride + 1 for n in (40, 37)]
+    g = integers((2, 24, *size), 1)
+    pads = ((padding, padding),) * 2
+    want = textbook.conv_backward(*(a.astype("f8") for a in (g, x, w)), (stride,) * 2, pads, (dilation,) * 2, False, 1)
+    got = convgrad.conv_backward(g, x, w, stride=stride, padding=padding, dilation=dilation)
+    assert np.array_equal(got.input, want[0]) and np.array_equal(got.weight, want[1])
+
+
+@pytest.mark.parametrize("window, stride", [(3000, 2), (2001, 3), (1500, 1)])
+def test_long_windows_with_strides(window, stride):
+    """A window cut into groups of taps, every second or third of which meets a cell: groups begin where they should."""
+    x, w = integers((1, 8, window + 20 * stride)), integers((8, 8, window), 1, most=2)
+    g = integers((1, 8, 21), 2, most=2)
+    got = convgrad.conv_backward(g, x, w, stride=stride)
+    want = np.zeros(x.shape)
+    for o in range(21):
+        want[0, :, o * stride : o * stride + window] += np.einsum("o,ock->ck", g[0, :, o].astype("f8"), w.astype("f8"))
+    assert np.array_equal(got.input, want)
+
+
 def depthwise(height, width, stride, dtype=np.float32, channels=8, window=3):
     x, w = integers((1, channels, height, width), dtype=dtype), integers((channels, 1, window, window), dtype=dtype)
     size = [(n + 2 - window) // stride + 1 for n in (height, width)]

@@ -48,7 +48,7 @@ class DeviceArray:
         self.codes = codes
         lib = library()
         base = codes if codes.base is None else codes.base
-        self.storage = np.ascontiguousarray(base).view(np.uint8).reshape(-1)
+        self.storage = np.array(base, order="C").view(np.uint8).reshape(-1)  # a copy: what is read back goes here
         address = c_void_p()
         assert lib.aclrtMalloc(ctypes.byref(address), max(self.storage.nbytes, 1), 0) == 0
         self.address = address.value
