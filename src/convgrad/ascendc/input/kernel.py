@@ -170,10 +170,6 @@ class Conv3DBackpropInput(TileObject[TConv3DBackpropInputTiling, Tile]):
         """Counters of the staged mode."""
         return self._cube
 
-    def raw_tile_is_moved(self) -> None:
-        """`finish_ncdhw` has moved the tile that GetTensorC left in the workspace."""
-        self._raw_tile_waits = False
-
     # ---- inside
 
     def _left_undone(self) -> CallOrderError | None:
@@ -288,7 +284,7 @@ def finish_ncdhw(kernel: Conv3DBackpropInput, workspace: GlobalTensor, gradInput
         raise CallOrderError("finish_ncdhw: Iterate and GetTensorC come first", "order.no_tile")
     if not kernel.tile_is_stored:
         return
-    kernel.raw_tile_is_moved()
+    kernel._raw_tile_waits = False
     raw = workspace.read(kernel.block_idx * t.baseM * t.baseN, tile.m_length * tile.n_length, f"finish_ncdhw, {tile}")
     channels = raw.reshape(-1, tile.m_length, t.c0).transpose(0, 2, 1).reshape(-1, tile.m_length)
     per_channel = t.di * t.hi * t.wi
