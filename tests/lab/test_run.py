@@ -72,7 +72,7 @@ def test_a_precision_failure(tmp_path, capsys, wrong_engine):
     """Exit code 1; the message names result, standard, date and thresholds; other cases still run."""
     code, document = run(capsys, write(tmp_path, GOOD, REFUSED, GOOD.replace("fp16", "fp32")))
     assert code == 1 and [c["outcome"] for c in document["cases"]] == ["fail", "refused", "fail"]
-    assert re.match(r"grad_input fails mixed \(2026-08, float16\): .*rtol = 2\^-9", document["cases"][0]["message"])
+    assert re.match(r"grad_input fails mixed \(2026-07-15, float16\): .*rtol = 2\^-9", document["cases"][0]["message"])
 
 
 def test_a_case_that_cannot_be_run(tmp_path, capsys, monkeypatch):
@@ -188,7 +188,7 @@ def test_the_terminal_table(tmp_path, capsys):
     """Data on standard output: a line per case, a reproducer per failure, the standards by name and date."""
     assert main(["run", write(tmp_path, GOOD, REFUSED), "-q"]) == 3
     shown = capsys.readouterr()
-    assert shown.err == "" and "mixed (2026-08)" in shown.out and "\x1b" not in shown.out
+    assert shown.err == "" and "mixed (2026-07-15)" in shown.out and "\x1b" not in shown.out
     assert len(re.findall(r"^reproduce: convgrad run '", shown.out, re.M)) == 1
 
 

@@ -62,6 +62,8 @@ class Errors:
     inf_mismatches: int
     nan_mismatches: int
     first_mismatches: tuple[int, ...]
+    whole: tuple[Floats, Floats]
+    """Result and reference with every element, special values included."""
 
     @property
     def mismatches(self) -> int:
@@ -136,11 +138,12 @@ def errors(actual: Any, golden: Any, dtype: Dtype | str) -> Errors:
     with np.errstate(all="ignore"):
         # Ordinary data needs no more than this: nothing overflows, nothing is infinite or NaN.
         if np.isfinite(a).all() and not (np.abs(g) > row.max_finite).any() and not np.isnan(g).any():
-            return Errors(row, a, g, None, a.size, 0, 0, ())
+            return Errors(row, a, g, None, a.size, 0, 0, (), (a, g))
         return _with_special_values(row, a, g)
 
 
 def _with_special_values(row: Dtype, a: Floats, g: Floats) -> Errors:
+    whole = (a, g)
     expected = rounding.round_to(row, g)
     beyond = np.ldexp(1.0, row.max_exponent + 1)
     edge = row.max_finite + float(ulp_of(row, np.array([row.max_finite]))[0])
@@ -154,7 +157,7 @@ def _with_special_values(row: Dtype, a: Floats, g: Floats) -> Errors:
     nan = wrong & (np.isnan(a) != np.isnan(expected))
     at = np.flatnonzero(measured)
     first = tuple(int(i) for i in np.flatnonzero(wrong)[:8])
-    return Errors(row, a[at], g[at], at, a.size, int((wrong & ~nan).sum()), int(nan.sum()), first)
+    return Errors(row, a[at], g[at], at, a.size, int((wrong & ~nan).sum()), int(nan.sum()), first, whole)
 
 
 def measure(e: Errors, small: tuple[float, ...] | None = None) -> Metrics:

@@ -78,8 +78,9 @@ def find(
     bits_equal = measured.max_ulp == 0 and not e.mismatches
     if any(s.rule is standards.PassRule.EXACT for s in chosen):
         bits_equal = same_bits(actual, rounding.round_to(unit, golden) if expected is None else expected)
-    other = None if partner is None else metrics.measure(metrics.errors(partner, golden, unit), small)
-    m = Measured(e, measured, bits_equal, other)
+    theirs = None if partner is None else metrics.errors(partner, golden, unit)
+    other = None if theirs is None else metrics.measure(theirs, small)
+    m = Measured(e, measured, bits_equal, other, theirs)
     shape = tuple(np.shape(golden))
     if axes is None:
         axes = (1, 0, *range(2, len(shape))) if len(shape) > 1 else tuple(range(len(shape)))

@@ -168,7 +168,7 @@ def _rechecked(
     for j in f.judged:
         if j in failed:
             limits = standards.find(j.standard).limits(j.precision) or ()
-            over = [c for c, r, limit in zip(checks, j.ratios, limits, strict=True) if r > limit]
+            over = [c for c, r, limit in zip(checks, j.ratios, limits[:3], strict=True) if r > limit]
             judged.append(_settled(j, over))
         else:
             judged.append(j)
