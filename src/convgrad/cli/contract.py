@@ -13,6 +13,7 @@ from convgrad.core.problem_line import parse
 from convgrad.core.request import CONFORMANCES, DEFAULT_CONFORMANCE, Operator, Request
 from convgrad.lab import scaleout as scaleout_plan
 from convgrad.rules import codes, sentences
+from convgrad.rules.algorithms_950 import NEWEST
 from convgrad.rules.check import ALL_RULES, BY_ID, RULES, check
 from convgrad.rules.contradictions import source_words
 from convgrad.rules.explain import explain, walk
@@ -42,6 +43,9 @@ def add_command(subparsers: Any) -> None:
     parser.add_argument("line", help=f"{_LINE_HELP}; or a code such as 161002 or EZ9999; or the id of a rule")
     parser.add_argument("--all", action="store_true", help="every row that was looked at")
     parser.add_argument("--language", choices=("en", "zh"), default="en")
+    parser.add_argument("--path", action="store_true", help="which way the 950's runtime goes for each gradient")
+    parser.add_argument("--revision", default=str(NEWEST), metavar="DATE",
+                        help="with --path: the host code of that date (default: %(default)s)")  # fmt: skip
     _add_choices(parser)
     parser.set_defaults(run=_explain)
     parser = subparsers.add_parser("rules", help="the rules of a product, or the difference of two products")
@@ -115,6 +119,10 @@ def _explain(arguments: argparse.Namespace) -> int:
         return _explain_rows([BY_ID[asked]], arguments)
     if asked and " " not in asked and asked not in _KINDS:
         raise UsageError(_unknown_word(asked))
+    if arguments.path:
+        from convgrad.cli import explain_path  # the lab's runs, for this alone
+
+        return explain_path.show(_request(asked, arguments), arguments.revision, arguments.json)
     explanation = explain(_request(asked, arguments), arguments.language)
     if arguments.json:
         print_json(explanation.as_dict())

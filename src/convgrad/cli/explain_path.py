@@ -1,0 +1,81 @@
+"""`convgrad explain LINE --path`: which way the 950's runtime goes for each gradient, and what Winograd costs."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from convgrad.core import metrics
+from convgrad.core.operands import Operands
+from convgrad.core.plan import Result
+from convgrad.core.request import Request
+from convgrad.functional import plan
+from convgrad.lab import winograd_950
+from convgrad.lab.cases.case import Case
+from convgrad.lab.judging import runs
+from convgrad.rules import algorithms_950
+from convgrad.text.terminal import ExitCode, UsageError, print_json
+
+_MOST_WORK = 2**31
+"""Of 16 points times channels times tiles: more is not modelled here in seconds."""
+_INFERRED = "  (inferred)"
+
+
+def show(request: Request, revision_text: str, as_json: bool) -> int:
+    """Prints the ways; a Winograd weight gradient with its errors beside the direct sum's."""
+    try:
+        revision = date.fromisoformat(revision_text)
+        ways = algorithms_950.ways(request, revision)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    errors = _errors(request) if any(w.path == "winograd" for w in ways) else None
+    if as_json:
+        print_json({
+            "line": str(request), "revision": str(revision), "winograd_errors": errors,
+            "ways": [
+                {"result": w.result, "path": w.path, "inferred": w.inferred, "note": w.note,
+                 "asked": {path: [{"step": a.step, "found": a.found, "holds": a.holds} for a in asked]
+                           for path, asked in w.asked}} for w in ways
+            ],
+        })  # fmt: skip
+        return ExitCode.PASS
+    print(f"{request}\n  the host code of {revision}; sums are float32, the bits of a direct sum's order are not known")
+    for way in ways:
+        print(f"  {way.result:12} {way.path}{_INFERRED if way.inferred else ''}")
+        if way.note:
+            print(f"    {way.note}")
+        for path, asked in way.asked:
+            last = asked[-1]
+            word = "all hold" if last.holds else f"no: {last.step} ({last.found})"
+            print(f"    {path:14} {len(asked):2} asked, {word}")
+    if errors is not None:
+        said = ", ".join(f"{name} {value:.3g}" for name, value in errors.items())
+        print(f"  winograd on random numbers, its error over the engine's direct sum's: {said}")
+    return ExitCode.PASS
+
+
+def _errors(request: Request) -> dict[str, float] | None:
+    """MERE, MARE and RMSE of the modelled Winograd over those of the engine, on normal numbers of seed 0."""
+    made = plan(request)
+    g = made.problem.geometry
+    _, h, w = g.axes
+    tiles = -(-h.coarse // 2) * -(-w.coarse // 2) * g.batch
+    if 16 * g.fine_channels * g.coarse_channels * tiles > _MOST_WORK:
+        return None
+    tensors = Case("", request).tensors(0)
+    step = next(s for s in made.steps if s.result is Result.GRAD_WEIGHT)
+    exact = runs.golden(made, tensors)[step.result]
+    direct, _ = runs.subject(made, tensors)
+    found = metrics.measure(metrics.errors(_modelled(made.problem.transposed, tensors, (h.pad_low, w.pad_low), exact),
+                                           exact, "float32"))  # fmt: skip
+    beside = metrics.measure(metrics.errors(direct[step.result], exact, "float32"))
+    return {n.upper(): getattr(found, n) / max(getattr(beside, n), 1e-300) for n in ("mere", "mare", "rmse")}
+
+
+def _modelled(transposed: bool, tensors: Operands, padding: tuple[int, int], like: Any) -> Any:
+    fine, coarse = tensors.fine_and_coarse(transposed)
+    assert fine is not None and coarse is not None
+    flat = [np.asarray(t, np.float32).reshape(*t.shape[:2], *t.shape[-2:]) for t in (fine, coarse)]
+    return winograd_950.grad_weight(flat[0], flat[1], padding).reshape(like.shape)

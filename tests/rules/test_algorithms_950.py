@@ -1,0 +1,161 @@
+"""Which way the 950's runtime goes: every step of the predicates on both sides, and the numbers of its Winograd."""
+
+import json
+from datetime import date
+
+import numpy as np
+import pytest
+import torch
+
+import convgrad
+from convgrad.cli.command_line import main
+from convgrad.core.request import Request
+from convgrad.lab import winograd_950
+from convgrad.rules.algorithms_950 import ways
+
+CHANNELS = "c256>256"
+
+
+def path(line, result="grad_weight", **revision):
+    request = Request.parse(f"{line} on=950 as=runtime")
+    return next(w.path for w in ways(request, *revision.values()) if w.result == result)
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("n1 c256>256 i16x16 k3x3 p1", "winograd"), ("n1 c255>256 i16x16 k3x3 p1", "direct"),
+    ("n1 c64>1024 i16x16 k3x3 p1", "winograd"), ("n1 c1024>64 i16x16 k3x3 p1", "winograd"),
+    ("n1 c128>512 i16x16 k3x3 p1", "winograd"), ("n1 c1000>64 i16x16 k3x3 p1", "direct"),
+    ("n1 c256>256 i16x16 k3x3 p1 math=allow_down", "direct"), ("n1 c256>256 i16x16 k3x3 p1 math=hf32", "direct"),
+    ("n1 c256>256 i16x16 k3x3 p1 fp16", "direct"), ("n1 c256>256 i16x16 k3x3 p1 bf16", "direct"),
+    ("n1 c256>256 i16x16 k3x3 p1 s2", "direct"), ("n1 c256>256 i16x16 k3x3 p1 d2", "direct"),
+    ("n1 c512>512 i16x16 k3x3 p1 g2", "direct"), ("n1 c256>256 i16x16 k3x1 p1x0", "direct"),
+    ("n1 c256>256 i16x16 k3x3 p1x0x1x1", "direct"), ("n1 c256>256 i7x7 k3x3 p1", "winograd"),
+    ("n1 c256>256 i5x5 k3x3 p1", "direct"), ("n1 c256>256 i2x2 k3x3 p1", "direct"),
+    ("n1 c256>256 i40x40 k3x3 p8", "direct"), ("n1 c256>256 i40x40 k3x3 p9", "direct"),
+    ("n1 c256>256 i44x44 k3x3 p8", "winograd"), ("n640 c256>256 i56x56 k3x3 p1", "winograd"),
+    ("n653 c256>256 i56x56 k3x3 p1", "winograd"), ("n654 c256>256 i56x56 k3x3 p1", "direct"),
+    ("n2 c256>256 i1x16x16 k1x3x3 p0x1x1", "winograd"), ("n2 c256>256 i2x16x16 k1x3x3 p0x1x1", "direct"),
+    ("n1 c64>64 i8x8 k1x1", "matmul-1x1"), ("n2 c64>64 i8x8 k1x1", "direct"), ("n3 c8>8 i5 k5", "matmul-1d"),
+    ("n2 c8>8 i4x4 k4x4", "matmul-kernel"), ("n2 c8>8 i16x16 k8x8 s8", "dw-as-1x1"),
+    ("n2 c8>8 i14x14 k7x7 s7", "direct"),
+])  # fmt: skip
+def test_the_way_of_the_weight_gradient(line, expected):
+    """The table of the published predicate: each step met and missed by the least there is."""
+    dtype = "" if "16 " in f"{line} " and ("fp16" in line or "bf16" in line) else " fp32"
+    assert path(f"conv {line}{dtype}") == expected
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("n1 c64>64 i8x8 k1x1", "matmul-1x1"), ("n2 c64>64 i8x8 k1x1", "direct"), ("n1 c64>64 i1x1 k1x1", "matmul-kernel"),
+    ("n3 c8>8 i5 k5", "matmul-1d"), ("n2 c8>8 i9x9 k3x3 s3", "matmul-stride"), ("n2 c8>8 i4x4 k2x2 s2", "direct"),
+    ("n2 c8>8 i4x6 k2x3 s2x3", "matmul-stride"), ("n1 c256>256 i16x16 k3x3 p1", "direct"),
+])  # fmt: skip
+def test_the_way_of_the_input_gradient(line, expected):
+    """Matmul for 1x1 of one sample, for windows as large as the image, for windows as large as their stride."""
+    assert path(f"conv {line} fp32", "grad_input") == expected
+
+
+def test_revisions():
+    """Before 2026-07-25 there is no Winograd, before 08-06 no test of valid tiles, before 08-14 no 1x1 matmul."""
+    line = "conv n1 c256>256 i5x5 k3x3 p1 fp32"
+    assert path(line, revision=date(2026, 8, 5)) == "winograd" and path(line, revision=date(2026, 8, 6)) == "direct"
+    wide = "conv n1 c256>256 i16x16 k3x3 p1 fp32"
+    assert path(wide, revision=date(2026, 7, 24)) == "direct" and path(wide, revision=date(2026, 7, 25)) == "winograd"
+    small = "conv n1 c64>64 i8x8 k1x1 fp32"
+    assert path(small, revision=date(2026, 8, 13)) == "direct"
+    assert path(small, revision=date(2026, 8, 14)) == "matmul-1x1"
+
+
+def test_steps_are_told_and_the_first_no_ends_them():
+    """The numbers of the failing step; documents know nothing of ways; a transposed Winograd is marked as inferred."""
+    request = Request.parse("conv n1 c255>256 i16x16 k3x3 p1 fp32 on=950 as=runtime")
+    (weight,) = [w for w in ways(request) if w.result == "grad_weight"]
+    asked = dict(weight.asked)["winograd"]
+    assert (asked[-1].step, asked[-1].found) == ("at least 16 blocks of 64x64 channels", "12") and not asked[-1].holds
+    with pytest.raises(ValueError, match="runtime only"):
+        ways(Request.parse("conv n1 c256>256 i16x16 k3x3 p1 fp32 on=950"))
+    turned = Request.parse("tconv n1 c256>256 i16x16 k3x3 p1 fp32 on=950 as=runtime")
+    assert [(w.path, w.inferred) for w in ways(turned)][1] == ("winograd", True)
+    odd = Request.parse("conv n1 c260>258 i16x16 k3x3 p1 fp32 on=950 as=runtime")
+    assert "multiple of 8" in ways(odd, date(2026, 8, 19))[1].note and not ways(odd)[1].note
+
+
+def test_explain_shows_the_way(capsys):
+    """The path, the step that failed, and the error of Winograd beside the direct sum's; a bad date is one sentence."""
+    line = "conv n1 c256>256 i16x16 k3x3 p1 fp32 on=950 as=runtime want=wb"
+    assert main(["explain", line, "--path"]) == 0
+    shown = capsys.readouterr().out
+    assert "grad_weight  winograd" in shown and "grad_bias    reduce-sum" in shown and "RMSE" in shown
+    assert main(["explain", line.replace("c256", "c255"), "--path", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ways"][0]["path"] == "direct"
+    assert main(["explain", line, "--path", "--revision", "soon"]) == 2
+    assert main(["explain", line.replace("on=950", "on=A2"), "--path"]) == 2
+
+
+# ---- numbers -------------------------------------------------------------------------------------------------
+
+
+def direct(x, g, padding):
+    weight = torch.zeros(g.shape[1], x.shape[1], 3, 3, dtype=torch.float64)
+    x, g = torch.from_numpy(x).double(), torch.from_numpy(g).double()
+    rest = ([g.shape[1]], [1, 1], list(padding), [1, 1], False, [0, 0], 1, [False, True, False])
+    return torch.ops.aten.convolution_backward(g, x, weight, *rest)[1].numpy()
+
+
+def drawn(rng, n, ci, co, h, w, padding, integers=False):
+    shapes = (n, ci, h, w), (n, co, h + 2 * padding[0] - 2, w + 2 * padding[1] - 2)
+    make = (lambda s: rng.integers(-3, 4, s)) if integers else rng.standard_normal
+    return tuple(make(s).astype(np.float32) for s in shapes)
+
+
+@pytest.mark.parametrize("case", [(1, 16, 8, 16, 16, (1, 1)), (2, 3, 5, 7, 6, (0, 2)), (3, 2, 2, 3, 9, (8, 1))])
+def test_integers_are_exact(case):
+    """Transforms of integers are integers and the halves are even: the direct sum bit for bit, odd sizes included."""
+    x, g = drawn(np.random.default_rng(0), *case, integers=True)
+    assert np.array_equal(winograd_950.grad_weight(x, g, case[-1]), direct(x, g, case[-1]))
+
+
+def test_the_example_by_hand():
+    """A window 1, 2, 3, 4 and gradients 5, 6 along one axis: taps 17, 28, 39."""
+    x = np.zeros((1, 1, 4, 4), np.float32)
+    x[0, 0, 1] = [1, 2, 3, 4]
+    g = np.zeros((1, 1, 2, 2), np.float32)
+    g[0, 0, 0] = [5, 6]
+    assert winograd_950.grad_weight(x, g, (0, 0))[0, 0].tolist() == [[0, 0, 0], [17, 28, 39], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(("tensor", "place", "taps"), [
+    ("x", (0, 0), 4), ("x", (0, 3), 6), ("x", (3, 3), 9), ("g", (0, 0), 4),
+])  # fmt: skip
+def test_a_nan_reaches_nine_taps_of_its_channel(tensor, place, taps):
+    """Where the direct law reaches four, six or nine; other channels stay clean; an infinity spoils as many."""
+    x, g = drawn(np.random.default_rng(1), 1, 3, 2, 8, 8, (1, 1))
+    spoilt = {"x": x, "g": g}[tensor]
+    spoilt[0, 1, place[0], place[1]] = np.nan
+    got = winograd_950.grad_weight(x, g, (1, 1))
+    mine = got[:, 1] if tensor == "x" else got[1]
+    others = np.delete(got, 1, axis=1 if tensor == "x" else 0)
+    assert np.isnan(mine).all() and not np.isnan(others).any()
+    whole = convgrad.conv_backward(g, x, np.zeros((2, 3, 3, 3), np.float32), padding=1).weight
+    law = whole[:, 1] if tensor == "x" else whole[1]
+    assert np.isnan(law[0]).sum() == taps
+    if tensor == "x":
+        x[0, 1, place[0], place[1]] = np.inf
+        assert not np.isfinite(winograd_950.grad_weight(x, g, (1, 1))[:, 1]).any()
+
+
+def test_the_error_beside_the_direct_sum():
+    """Random float32: the root mean square error is some 3.4 times that of a direct sum over the same tiles."""
+    x, g = drawn(np.random.default_rng(2), 2, 8, 8, 28, 28, (1, 1))
+    exact = direct(x, g, (1, 1))
+    taps = np.zeros((8, 8, 3, 3), np.float32)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    for n in range(2):
+        for i in range(0, 28, 2):
+            for j in range(0, 28, 2):
+                taps += sum(
+                    g[n, :, i + a, j + b].astype(np.float64).reshape(8, 1, 1, 1)
+                    * padded[n, None, :, i + a : i + a + 3, j + b : j + b + 3] for a in (0, 1) for b in (0, 1)
+                ).astype(np.float32)
+    ours, plain = (np.sqrt(np.mean(np.square(v - exact))) for v in (winograd_950.grad_weight(x, g, (1, 1)), taps))
+    assert 1.7 < ours / plain < 5.2
