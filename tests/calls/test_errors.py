@@ -23,7 +23,7 @@ def refused(g=G, x=X, w=W, **options):
     {"w": W[:, :3]}, {"g": G[:, :7]}, {"x": X[:1]},  # channels, batch
     {"groups": 3}, {"groups": 0}, {"groups": -1}, {"groups": 2},  # groups
     {"g": G[:, :, :5]}, {"padding": 0}, {"padding": (1, 1, 1)}, {"padding": -1},  # the law
-    {"stride": 0}, {"stride": -1}, {"stride": (1,)}, {"dilation": 0}, {"dilation": 2},
+    {"stride": 0}, {"stride": -1}, {"stride": (1, 1, 1)}, {"dilation": 0}, {"dilation": 2},
     {"output_padding": 1}, {"output_mask": (True, True)}, {"bias_sizes": (7,)}, {"bias_sizes": (8, 1)}, {"math": 4},
     {"x": X.astype(np.int32)}, {"w": W.astype(np.complex64)}, {"g": G.astype(object)}, {"x": X.astype(bool)},  # dtypes
     {"stride": 2**62}, {"padding": 2**62}, {"dilation": 2**62},  # sizes whose sums leave 64 bits
@@ -142,3 +142,11 @@ def test_text_is_no_truth_value(name, value):
     with pytest.raises(ConvGradError) as error:
         convgrad.conv_backward(one, one, np.ones((1, 1, 1), np.float32), **{name: value})
     assert error.value.rule == f"{name}.type"
+
+
+def test_a_list_of_one_is_a_number():
+    """stride=[2], padding=(1,), dilation=[1], output_padding=[0]: one number for every axis, as a plain one."""
+    g = np.ones((2, 8, 3, 3), np.float32)
+    listed = convgrad.conv_backward(g, X, W, stride=[2], padding=(1,), dilation=[1], output_padding=[0])
+    plain = convgrad.conv_backward(g, X, W, stride=2, padding=1)
+    assert all(np.array_equal(a, b) for a, b in zip(listed, plain, strict=True))

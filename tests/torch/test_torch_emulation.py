@@ -418,4 +418,61 @@ def test_convgrad_alone_does_not_import_torch():
         "try:\n    import convgrad.torch\nexcept ImportError as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "needs PyTorch" in done.stdout and "torch==2.13.0" in done.stdout
+    assert "needs PyTorch" in done.stdout and "convgrad[torch]" in done.stdout
+
+
+@pytest.mark.parametrize("product", ["A2", "950", "cpu"])
+def test_lists_of_one_stand_for_every_axis(product):
+    """padding="valid", [1] and stride [2]: the framework expands such lists before a device sees them."""
+    x, w = torch.ones(1, 2, 8, 8, requires_grad=True), torch.ones(3, 2, 3, 3)
+    with door.emulate(product, math="keep") as record:
+        torch.nn.functional.conv2d(x, w, padding=[1], stride=[2]).sum().backward()
+        torch.nn.functional.conv2d(x, w, padding="valid").sum().backward()
+        torch.nn.grad.conv2d_weight(x.detach(), w.shape, torch.ones(1, 3, 6, 6))
+    assert [call.ok for call in record] == [True] * 3
+    assert (record[0].request.padding, record[0].request.stride) == ((1, 1), (2, 2))
+
+
+def test_a_forward_pass_that_is_refused_falls_back():
+    """Tensors in oneDNN's own layout: PyTorch computes them and the reason is recorded, or the call says it."""
+    x, w = torch.ones(1, 2, 8, 8).to_mkldnn(), torch.ones(3, 2, 3, 3).to_mkldnn()
+    with door.emulate("A2", forward=True, on_refusal="record") as record:
+        assert torch.equal(torch.nn.functional.conv2d(x, w).to_dense(), torch.full((1, 3, 6, 6), 18.0))
+    assert [call.computed_by for call in record] == ["pytorch"] and "_mkldnn" in record[0].verdict.message
+    with door.emulate("A2", forward=True), pytest.raises(convgrad.ConvGradError, match=r"input .* layout _mkldnn"):
+        torch.nn.functional.conv2d(x, w)
+
+
+def test_a_window_beyond_its_input_is_refused_like_pytorch():
+    """Sizes of which the law alone would make an output of no pixels."""
+    x, w = torch.ones(1, 1, 4, 4), torch.ones(1, 1, 3, 3)
+    with pytest.raises(RuntimeError):
+        torch.nn.functional.conv2d(x, w, dilation=2, stride=2)
+    words = "4 with its padding, the window covers 5"
+    with door.emulate("cpu", forward=True), pytest.raises(convgrad.ConvGradError, match=words):
+        torch.nn.functional.conv2d(x, w, dilation=2, stride=2)
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("channels", [1, 4])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_strides_are_those_pytorch_gives(rank, dtype, channels, transposed):
+    """Output and grad_input, for every choice of channels-last operands, also where axes of size 1 leave a doubt."""
+    orders = (torch.contiguous_format, torch.channels_last if rank == 2 else torch.channels_last_3d)
+    name = f"conv{'_transpose' if transposed else ''}{rank}d"
+
+    def strides(x, w):
+        x = x.detach().requires_grad_()
+        y = getattr(torch.nn.functional, name)(x, w)
+        y.backward(torch.ones_like(y).contiguous())
+        return y.stride(), x.grad.stride()
+
+    for size in (1, 3):
+        for of_x in orders:
+            for of_w in orders:
+                x = torch.ones(2, channels, *(5,) * rank, dtype=dtype).to(memory_format=of_x)
+                w = torch.ones(channels, channels, *(size,) * rank, dtype=dtype).to(memory_format=of_w)
+                with door.emulate("cpu", math="keep", forward=True):
+                    ours = strides(x, w)
+                assert ours == strides(x, w), (size, of_x, of_w)

@@ -21,6 +21,7 @@ from convgrad.core.request import (
     PadEntry,
     Request,
     TensorSpec,
+    pad_pairs,
     read_algorithm,
     with_output,
 )
@@ -120,7 +121,29 @@ def forward_request(
     asked: dict[str, Any] = {"pad": number("pad", pad)} if attributes is None else attributes.read(_rank(input))
     asked |= {"output_mask": (False, False, False), "forward": True}
     operator = Operator.TBC if attributes is None else Operator.CONV
-    return with_output(Request(operator, None, input, weight, **asked, **rules.read()))
+    return _refuse_wide_windows(with_output(Request(operator, None, input, weight, **asked, **rules.read())))
+
+
+def _refuse_wide_windows(request: Request) -> Request:
+    """A window beyond its padded input has no output; the law alone would round its size up to zero."""
+    x, w = request.input, request.weight
+    assert x is not None and w is not None
+    if request.transposed or x.empty or w.empty or x.rank != w.rank:
+        return request
+    axes: Any
+    if request.operator is Operator.TBC:
+        axes = ((x.shape[0], w.shape[0], 1, (request.pad, request.pad)),)
+    else:
+        pairs = pad_pairs(request.padding or (), x.rank - 2) or ()
+        axes = zip(x.shape[2:], w.shape[2:], request.dilation or (), pairs, strict=False)
+    for size, window, step, (low, high) in axes:
+        extent, padded = (window - 1) * step + 1, size + low + high
+        if extent > padded:
+            raise ConvGradError(
+                f"input must be at least as large as the window: {padded} with its padding, the window covers {extent}",
+                rule="input.window", value=x.shape, line=str(request),
+            )
+    return request
 
 
 def _rank(input: TensorSpec) -> int:
@@ -148,7 +171,8 @@ def pads(name: str, value: object, rank: int) -> tuple[PadEntry, ...]:
         return number(name, pair[0]), number(name, pair[1])
 
     found = arguments.entries(name, value)
-    return (number(name, value),) * rank if found is None else _plainest(tuple(entry(v) for v in found), rank)
+    given = (number(name, value),) if found is None else tuple(entry(v) for v in found)
+    return given * rank if len(given) == 1 and isinstance(given[0], int) else _plainest(given, rank)
 
 
 def _plainest(padding: tuple[PadEntry, ...], rank: int) -> tuple[PadEntry, ...]:

@@ -81,9 +81,10 @@ def listed(name: str, value: object) -> list[Any]:
 
 
 def numbers(name: str, value: object, rank: int) -> tuple[int, ...]:
-    """One number per axis: those of a sequence, or a single one `rank` times."""
+    """One number per axis: those of a sequence, or a single one `rank` times, also from a sequence of one."""
     found = entries(name, value)
-    return (number(name, value),) * rank if found is None else tuple(number(name, v) for v in found)
+    given = (number(name, value),) if found is None else tuple(number(name, v) for v in found)
+    return given * rank if len(given) == 1 else given
 
 
 def flag(name: str, value: object) -> bool:

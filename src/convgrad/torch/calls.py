@@ -22,7 +22,7 @@ from convgrad.core.request import (
     read_algorithm,
 )
 from convgrad.core.status import ConvGradError
-from convgrad.torch.memory import allocated, array_of, dtype_name, gradient_like, is_channels_last
+from convgrad.torch.memory import allocated, array_of, dtype_name, gradient_like, results_are_channels_last
 
 __all__ = [
     "Attributes", "Decision", "Settings", "Three", "conv_request", "decide_conv", "decide_forward", "decide_tbc",
@@ -144,7 +144,7 @@ def gradients(
     plan: Plan, grad_output: torch.Tensor, input: torch.Tensor, weight: torch.Tensor, threads: int | None = None
 ) -> Three:
     """grad_input, grad_weight and grad_bias of an accepted call, in the memory order PyTorch would give them."""
-    channels_last = is_channels_last(input) or is_channels_last(weight)
+    channels_last = _channels_last(plan, input, weight)
     made: dict[Result, torch.Tensor] = {}
     for step in plan.steps:
         if step.result is Result.GRAD_BIAS:
@@ -177,7 +177,7 @@ def output(
             message = f"bias must have shape ({channels},), got {tuple(bias.shape)}"
             raise ConvGradError(message, rule="bias.shape", value=tuple(bias.shape), line=problem.line)
         values = functional.bias_values(array_of(bias), dtype_name(bias), problem.line)
-    made = output_like(input, weight, spec.shape)
+    made = output_like(input, spec.shape, _channels_last(plan, input, weight))
     x = array_of(input)
     fine, coarse = (None, x) if problem.transposed else (x, None)
     engines.run_forward(
@@ -186,8 +186,17 @@ def output(
     return made
 
 
-def output_like(input: torch.Tensor, weight: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    """An unwritten output, channels_last when an operand is."""
+def output_like(input: torch.Tensor, shape: tuple[int, ...], channels_last: bool) -> torch.Tensor:
+    """An unwritten output of this shape."""
     plain = allocated(lambda: input.new_empty(shape))
-    last = is_channels_last(input) or is_channels_last(weight)
-    return gradient_like(plain, True) if last else plain
+    return gradient_like(plain, True) if channels_last else plain
+
+
+def _channels_last(plan: Plan, input: torch.Tensor, weight: torch.Tensor) -> bool:
+    r = plan.problem.request
+    if not r.operator.has_mask or input.dim() < 4:
+        return False
+    padding = [p for p in r.padding or () if isinstance(p, int)]
+    return results_are_channels_last(
+        input, weight, r.stride or (), padding, r.dilation or (), r.transposed, r.output_padding or (), r.groups
+    )

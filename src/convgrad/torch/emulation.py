@@ -28,7 +28,7 @@ from convgrad.text import terminal
 from convgrad.torch import calls, operators
 from convgrad.torch.calls import Attributes, Decision, Settings
 from convgrad.torch.layers import LayerNames
-from convgrad.torch.memory import unreadable
+from convgrad.torch.memory import refuse_unreadable, unreadable
 
 _aten = torch.ops.aten
 _OPERANDS = ("grad_output", "input", "weight")
@@ -192,12 +192,31 @@ class Emulation:
         self.layers.keep((x, w, bias))
         if not self.forward:
             return func(x, w, bias, *numbers)
+        attributes = Attributes.of((None, *numbers, ()))
+        if self._falls_back((x, w), lambda: calls.decide_forward(self.settings, x, w, attributes)):
+            with _own_kernels():
+                return func(x, w, bias, *numbers)
         return operators.convolution_op(x, w, bias, *numbers, *self._how())
 
     def conv_tbc(self, func: Any, x: Tensor, w: Tensor, bias: Tensor, pad: int = 0) -> Any:
         if not self.forward:
             return func(x, w, bias, pad)
+        if self._falls_back((x, w), lambda: calls.decide_forward(self.settings, x, w, pad)):
+            with _own_kernels():
+                return func(x, w, bias, pad)
         return operators.conv_tbc_op(x, w, bias, pad, *self._how())
+
+    def _falls_back(self, operands: tuple[Tensor, Tensor], decide: Callable[[], Decision]) -> bool:
+        """Whether PyTorch computes this forward pass: it is refused, and refusals are let through and recorded."""
+        if not self.let_through:
+            for name, tensor in zip(("input", "weight"), operands, strict=True):
+                refuse_unreadable(tensor, name)
+            return False
+        started = perf_counter()
+        verdict = _readable(decide().verdict, operands, ("input", "weight"))
+        if not verdict.ok:
+            self.record.calls.append(Call(self.layers.current(), verdict, "", "pytorch", perf_counter() - started))
+        return not verdict.ok
 
     def _how(self) -> tuple[str, str, str, str, int | None]:
         s = self.settings
@@ -222,9 +241,9 @@ class Emulation:
         return found
 
 
-def _readable(verdict: Verdict, operands: tuple[Tensor, Tensor, Tensor]) -> Verdict:
+def _readable(verdict: Verdict, operands: Sequence[Tensor], names: Sequence[str] = _OPERANDS) -> Verdict:
     """The verdict, or the refusal of a tensor whose elements the CPU cannot read."""
-    for name, tensor in zip(_OPERANDS, operands, strict=True):
+    for name, tensor in zip(names, operands, strict=True):
         reason = unreadable(tensor)
         if reason is not None:
             what, got, way_out = reason

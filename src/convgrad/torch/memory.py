@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import ml_dtypes
@@ -77,9 +77,38 @@ def array_of(tensor: torch.Tensor) -> AnyArray:
 
 
 def is_channels_last(tensor: torch.Tensor) -> bool:
-    """Whether the channel is the innermost axis in memory (and could not be called plain order as well)."""
-    order = _CHANNELS_LAST.get(tensor.dim())
-    return order is not None and tensor.is_contiguous(memory_format=order) and not tensor.is_contiguous()
+    """Whether PyTorch takes the strides for channels-last ones, those of axes of size 1 included.
+
+    From the channel outwards no stride is below the extent inside it. Where batch and channel could change places
+    (strides of a plain tensor of one pixel), the order is plain.
+    """
+    if tensor.dim() not in _CHANNELS_LAST or tensor.layout is not torch.strided:
+        return False
+    inside = 0
+    for axis in (1, *range(tensor.dim() - 1, 1, -1), 0):
+        size, stride = tensor.shape[axis], tensor.stride(axis)
+        if size == 0 or stride < max(inside, 1) or (axis == 0 and inside == tensor.stride(1)):
+            return False
+        inside = stride * max(size, 1)
+    return True
+
+
+def results_are_channels_last(
+    input: torch.Tensor, weight: torch.Tensor, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+    transposed: bool, output_padding: Sequence[int], groups: int,
+) -> bool:
+    """Whether PyTorch would give output and gradients of this convolution channels last.
+
+    It does when either operand is; but in 3-D only where oneDNN computes, for its own kernels have no such order.
+    """
+    if not (is_channels_last(input) or is_channels_last(weight)):
+        return False
+    rank = input.dim() - 2
+    if rank == 2 or len(padding) != rank:
+        return True
+    numbers = (list(stride), list(padding), list(dilation), transposed, list(output_padding), groups)
+    backend = torch._C._select_conv_backend(input, weight, None, *numbers, None)  # type: ignore[call-overload, unused-ignore]
+    return not str(backend).rpartition(".")[2].startswith("Slow")
 
 
 def gradient_like(tensor: torch.Tensor, channels_last: bool) -> torch.Tensor:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from convgrad.core.geometry import coarse_size, fine_size
 from convgrad.torch import calls
-from convgrad.torch.memory import gradient_like, is_channels_last
+from convgrad.torch.memory import gradient_like, results_are_channels_last
 
 _NUMBERS = (
     "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups"
@@ -29,6 +29,11 @@ _NUMBERS = (
 _HOW = "str math, str product, str conformance, str? algorithm, int? threads"
 
 Pair = tuple[int, int]
+
+
+def per_axis(numbers: Sequence[int], rank: int) -> Sequence[int]:
+    """A list of one stands for every axis."""
+    return list(numbers) * rank if len(numbers) == 1 else numbers
 
 
 def pairs_of(padding: Sequence[int], rank: int) -> list[Pair]:
@@ -69,13 +74,16 @@ def _(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int, *how: object,
 ) -> Tensor:
-    low, high = zip(*pairs_of(padding, input.dim() - 2), strict=True)
-    size = map(
-        *((fine_size,) if transposed else (coarse_size,)), input.shape[2:], weight.shape[2:], stride, dilation, low,
-        high, *((output_padding,) if transposed else ()),
+    rank = input.dim() - 2
+    stride, padding, dilation, output_padding = (
+        per_axis(numbers, rank) for numbers in (stride, padding, dilation, output_padding)
     )
+    low, high = zip(*pairs_of(padding, rank), strict=True)
+    spatial = (input.shape[2:], weight.shape[2:], stride, dilation, low, high)
+    size = map(fine_size, *spatial, output_padding) if transposed else map(coarse_size, *spatial)
     channels = weight.shape[1] * groups if transposed else weight.shape[0]
-    return calls.output_like(input, weight, (input.shape[0], channels, *size))
+    last = results_are_channels_last(input, weight, stride, padding, dilation, transposed, output_padding, groups)
+    return calls.output_like(input, (input.shape[0], channels, *size), last)
 
 
 @torch.library.custom_op(
@@ -103,11 +111,14 @@ def conv_backward_op(
 
 @conv_backward_op.register_fake
 def _(
-    grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: object, stride: object, padding: object,
-    dilation: object, transposed: object, output_padding: object, groups: object, output_mask: Sequence[bool],
-    *how: object,
+    grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: object, stride: Sequence[int],
+    padding: Sequence[int], dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int,
+    output_mask: Sequence[bool], *how: object,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    last = is_channels_last(input) or is_channels_last(weight)
+    stride, padding, dilation, output_padding = (
+        per_axis(numbers, input.dim() - 2) for numbers in (stride, padding, dilation, output_padding)
+    )
+    last = results_are_channels_last(input, weight, stride, padding, dilation, transposed, output_padding, groups)
     like = (
         gradient_like(input, last), gradient_like(weight, last), grad_output.new_empty(grad_output.shape[1])
     )
