@@ -153,7 +153,7 @@ def test_our_own_output_is_not_parted_from_its_file(tmp_path):
     with (tmp_path / "out").open("wb") as out:
         assert subprocess.run(command, stdout=out, check=False).returncode == 0
     text = (tmp_path / "out").read_text()
-    assert text.startswith("index,name,") and "1 cases: 1 pass" in text
+    assert text.startswith("index,name,") and "1 case: 1 pass" in text
 
 
 @pytest.mark.parametrize("bad", ["directory", "loop", "readonly"])

@@ -61,7 +61,7 @@ def wrong_engine(monkeypatch):
 
 
 @pytest.mark.parametrize("lines, code", [
-    ((GOOD,), 0), ((GOOD, REFUSED), 3), ((REFUSED + " expect=161002",), 0), ((GOOD + " expect=161002",), 1), ((), 0),
+    ((GOOD,), 0), ((GOOD, REFUSED), 3), ((REFUSED + " expect=161002",), 0), ((GOOD + " expect=161002",), 1), ((), 2),
 ])
 def test_exit_codes(tmp_path, capsys, lines, code):
     """Pass, refused, refused as expected, expected to be refused, nothing to do."""

@@ -13,7 +13,7 @@ from convgrad.core.request import DEFAULT_CONFORMANCE
 from convgrad.lab.cases import files, generate, own, values
 from convgrad.lab.cases.case import Case, conformance_name, parse_fill, product_key
 from convgrad.rules.check import check
-from convgrad.text.terminal import ExitCode, UsageError, print_json, table
+from convgrad.text.terminal import ExitCode, UsageError, counted, print_json, table
 
 
 def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -82,7 +82,7 @@ def _written(arguments: argparse.Namespace, cases: Sequence[Case]) -> int:
     if arguments.json:
         print_json({"file": arguments.output, "form": form, "cases": len(cases)})
     else:
-        print(f"{len(cases)} cases written to {arguments.output} ({form})")
+        print(f"{counted(len(cases), 'case')} written to {arguments.output} ({form})")
     return ExitCode.PASS
 
 

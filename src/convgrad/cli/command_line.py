@@ -12,6 +12,7 @@ import argparse
 import errno
 import importlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from convgrad.core.status import ConvGradError
-from convgrad.text.terminal import ExitCode, UsageError, print_json, printable
+from convgrad.text.terminal import ExitCode, UsageError, did_you_mean, print_json, printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +58,35 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of writing; one that names no file is that of a print."""
 
 
-class VerbParser(argparse.ArgumentParser):
+class HintingParser(argparse.ArgumentParser):
+    """A parser whose errors name what was probably meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """argparse echoes what it was given: control characters in it must not act on the terminal."""
+        super().error(printable(message) + _hint(message, self))
+
+
+class VerbParser(HintingParser):
     """A parser that knows `--json`; a module may still define its own."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("conflict_handler", "resolve")
         kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(*args, **kwargs)
+        self.set_defaults(parser=self)
         self.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="answer with JSON")
 
-    def error(self, message: str) -> NoReturn:
-        """argparse echoes what it was given: control characters in it must not act on the terminal."""
-        super().error(printable(message))
+
+def _hint(message: str, parser: argparse.ArgumentParser) -> str:
+    """The word that was probably meant; for the pieces of a problem line, that it wants quotes."""
+    choice = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+    if choice:
+        return did_you_mean(choice[1], [name.strip(" '") for name in choice[2].split(",")])
+    unknown = message.partition("unrecognized arguments: ")[2].split()
+    if any(re.fullmatch(r"[ncikospdg]\d[\dx>:-]*", word) for word in unknown):
+        return "\nquote the line: 'conv n2 c8>16 ...'; or write c8-16, since > sends the output of a command to a file"
+    option = next((word for word in unknown if word.startswith("--")), None)
+    return did_you_mean(option.partition("=")[0], parser._option_string_actions) if option else ""
 
 
 def is_here(verb: Verb) -> bool:
@@ -85,7 +103,7 @@ def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
     known = [verb for verb in VERBS if is_here(verb)]
     width = max((len(verb.name) for verb in known), default=0)
     listing = "\n".join(f"  {verb.name:{width}}  {verb.help}" for verb in known)
-    parser = argparse.ArgumentParser(
+    parser = HintingParser(
         prog="convgrad", formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Convolution gradients under the rules and the rounding of an Ascend NPU's operators, on any CPU.",
         epilog=f"verbs:\n{listing}\n\n`convgrad VERB --help` tells more. Exit codes: 0 pass, 1 precision fail, "
@@ -133,7 +151,9 @@ def _discard_output() -> None:
 def _exit_code(words: list[str]) -> int:
     try:
         parser = build_parser(words)
-        arguments = parser.parse_args(words)
+        arguments, unknown = parser.parse_known_args(words)
+        if unknown:  # told by the verb's own parser, which knows its options
+            getattr(arguments, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
         if arguments.run is None:
             parser.print_help(sys.stderr)
             return ExitCode.USAGE

@@ -23,7 +23,7 @@ from convgrad.lab.cases.case import conformance_name, product_key
 from convgrad.lab.golden import layouts
 from convgrad.lab.golden.layouts import MANIFEST, SUMS
 from convgrad.lab.golden.writing import write_all
-from convgrad.text.terminal import ExitCode, UsageError, print_json
+from convgrad.text.terminal import ExitCode, UsageError, counted, print_json
 
 
 def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -66,5 +66,5 @@ def _command(arguments: argparse.Namespace) -> int:
         for entry in refused:
             print(f"refused: {entry['name']}: {entry['message']}\n  reproduce: convgrad check '{entry['line']}'")
         names = " and ".join(layout.beside(Path(arguments.output.name), n).name for n in (MANIFEST, SUMS))
-        print(f"{count} cases, {written} files in {arguments.output}; {names} beside them")
+        print(f"{counted(count, 'case')}, {counted(written, 'file')} in {arguments.output}; {names} beside them")
     return ExitCode.REFUSED if refused else ExitCode.PASS

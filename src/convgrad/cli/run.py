@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from convgrad.lab.run.case_run import ERROR, FAIL, OUTCOMES, PASS, REFUSED, Reco
 from convgrad.lab.run.journal import Journal, in_order
 from convgrad.lab.run.progress import Progress
 from convgrad.lab.run.workers import jobs_for, run_all
-from convgrad.text.terminal import ExitCode, UsageError, jsonable
+from convgrad.text.terminal import ExitCode, UsageError, counted, jsonable
 
 MOST_LINES = 60
 """Cases shown on the terminal; of more, only those that did not pass."""
@@ -67,17 +68,17 @@ def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
 
 
 def _seed(text: str) -> int:
-    value = int(text)
-    if not 0 <= value < 2**63:
-        raise argparse.ArgumentTypeError("must be between 0 and 2**63 - 1")
-    return value
+    return _whole_number(text, 2**63 - 1, "2**63 - 1")
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if not 0 <= value <= 1024:
-        raise argparse.ArgumentTypeError("must be between 0 and 1024")
-    return value
+    return _whole_number(text, 1024, "1024")
+
+
+def _whole_number(text: str, most: int, most_said: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= most):
+        raise argparse.ArgumentTypeError(f"must be a whole number between 0 and {most_said}, not {text!r}")
+    return int(text)
 
 
 def command(arguments: argparse.Namespace) -> int:
@@ -87,6 +88,8 @@ def command(arguments: argparse.Namespace) -> int:
             raise UsageError(f"{path.parent} is no directory")
     if sum([bool(arguments.jobs), bool(arguments.workers), arguments.scheduler is not None]) > 1:
         raise UsageError("--jobs, --workers and --scheduler are three ways to run: choose one")
+    if arguments.pytorch and find_spec("torch") is None:
+        raise UsageError("--pytorch needs PyTorch: pip install 'convgrad[torch]'")
     cases = _chosen(arguments)
     if arguments.save is None:
         if arguments.resume:
@@ -146,6 +149,11 @@ def _chosen(arguments: argparse.Namespace) -> list[Numbered]:
             case = replace(case, seed=arguments.seed)
         case = replace(case, kit={})  # no run needs it
         chosen.append((index, case))
+    if not chosen and wanted is None:  # of an earlier journal: nothing failed, nothing to run again
+        raise UsageError(
+            f"{arguments.cases}: no cases in it" if not read
+            else f"{arguments.cases}: none of {counted(len(read), 'case')} is selected (--filter, enabled)"
+        )
     return chosen
 
 
@@ -228,8 +236,10 @@ def exit_code(outcomes: Counter[str]) -> int:
 def _write_files(arguments: argparse.Namespace, path: Path) -> None:
     if arguments.csv is not None:
         tables.write_csv(arguments.csv, in_order(path))
+        print(f"table: {arguments.csv}", file=sys.stderr)
     if arguments.xlsx is not None:
         tables.write_xlsx(arguments.xlsx, in_order(path))
+        print(f"workbook: {arguments.xlsx}", file=sys.stderr)
     if arguments.html is not None:
         from convgrad.lab.report.page import write_page
 
@@ -270,4 +280,4 @@ def _print_table(path: Path, outcomes: Counter[str], settings: Settings) -> None
             print(f"reproduce: {record['reproduce']}")
     counts = ", ".join(f"{outcomes[o]} {o}" for o in OUTCOMES if outcomes[o]) or "no cases"
     names = ", ".join(f"{s.name} ({s.date})" for s in settings.rows)
-    print(f"{total} cases: {counts}   standards: {names}   engine: {engines.info().engine}")
+    print(f"{counted(total, 'case')}: {counts}   standards: {names}   engine: {engines.info().engine}")

@@ -6,15 +6,15 @@ import argparse
 import importlib
 import sys
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING, Any
 
 from convgrad.core import products
 from convgrad.core.request import CONFORMANCES, DEFAULT_CONFORMANCE, MATH_NAMES
+from convgrad.lab.cases.case import product_key
 from convgrad.text.terminal import ExitCode, UsageError, print_json
-from convgrad.torch.scanning import PRODUCTS, Answer, scan
+
+if TYPE_CHECKING:
+    from torch import nn
 
 _HELP = """\
 Lists every convolution of a model and what each product says to its backward call: accepted, computed in fewer bits,
@@ -24,8 +24,10 @@ or refused, with the rule and a way out. The model runs on the meta device: noth
   convgrad scan networks:Video --input 2,3,16,112,112 --product A2,910 --dtype bfloat16
   convgrad scan model.onnx --input 1,3,224,224 --page scan.html
 
-MODEL is `module:name` (a module of torch.nn, a class or a function that makes one; the current directory is searched
-first), or an ONNX file. Exit code 3 when a product refuses a call.
+  convgrad scan path/to/networks.py:resnet50 --input 1,3,224,224
+
+MODEL is `module:name` or `path/to/file.py:name` (a module of torch.nn, a class or a function that makes one; the
+current directory is searched first), or an ONNX file. Exit code 3 when a product refuses a call.
 """
 
 
@@ -34,11 +36,11 @@ def add_command(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "scan", help="find a PyTorch model's convolutions and what each product says", description=_HELP
     )
-    parser.add_argument("model", metavar="MODEL", help="module:name, or an ONNX file")
+    parser.add_argument("model", metavar="MODEL", help="module:name, path/to/file.py:name, or an ONNX file")
     parser.add_argument("--input", "-i", action="append", default=[], metavar="N,C,H,W", type=_shape,
                         help="shape of an input; once per positional input")  # fmt: skip
     parser.add_argument("--product", "-p", action="append", metavar="NAME",
-                        help=f"products to ask, separated by commas (default {','.join(PRODUCTS)}; known: "
+                        help=f"products to ask, separated by commas (default {','.join(products.ONE_OF_EACH)}; known: "
                         f"{', '.join(products.KEYS)})")  # fmt: skip
     parser.add_argument("--math", choices=MATH_NAMES, help="cubeMathType (default: what allow_hf32 stands for)")
     parser.add_argument("--no-hf32", action="store_true", help="the device's allow_hf32 switch turned off")
@@ -60,7 +62,10 @@ def _shape(text: str) -> tuple[int, ...]:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    names = [n for text in arguments.product or [] for n in text.split(",") if n] or list(PRODUCTS)
+    from convgrad.torch.scanning import Answer, scan
+
+    asked = [product_key(name) for text in arguments.product or [] for name in text.split(",") if name]
+    names = asked or list(products.ONE_OF_EACH)
     is_file = arguments.model.endswith(".onnx")
     model = arguments.model if is_file else _model(arguments.model)
     inputs = None if is_file and not arguments.input else arguments.input[0] if is_file else tuple(arguments.input)
@@ -82,17 +87,14 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _model(text: str) -> nn.Module:
-    """The module `module:name` stands for, made on the meta device."""
-    module_name, _, path = text.partition(":")
+    """The module `module:name` or `file.py:name` stands for, made on the meta device."""
+    import torch
+    from torch import nn
+
+    module_name, _, path = text.rpartition(":")
     if not module_name or not path:
-        raise UsageError(f"a model is written module:name, got {text!r}")
-    sys.path.insert(0, "")
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ImportError as error:
-        raise UsageError(f"cannot import {module_name}: {error}") from error
-    finally:
-        sys.path.remove("")
+        raise UsageError(f"a model is written module:name or path/to/file.py:name, got {text!r}")
+    found = _imported(module_name)
     for name in path.split("."):
         if not hasattr(found, name):
             raise UsageError(f"{module_name} has no {path}")
@@ -109,3 +111,18 @@ def _model(text: str) -> nn.Module:
     if not isinstance(made, nn.Module):
         raise UsageError(f"{text} made a {type(made).__name__}, not a torch.nn.Module")
     return made
+
+
+def _imported(name: str) -> Any:
+    """A module by its name or by its file; its own directory is searched for what it imports."""
+    file = Path(name) if name.endswith(".py") else None
+    if file is not None and not file.is_file():
+        raise UsageError(f"{file}: no such file")
+    directory = "" if file is None else str(file.parent)
+    sys.path.insert(0, directory)
+    try:
+        return importlib.import_module(name if file is None else file.stem)
+    except ImportError as error:
+        raise UsageError(f"cannot import {name}: {error}") from error
+    finally:
+        sys.path.remove(directory)

@@ -5,7 +5,7 @@
 | word | meaning |
 |---|---|
 | `conv` `tconv` `tbc` | plain, transposed, time-batch-channel |
-| `n2 c8>16 i14x14 k3x3` | batch, input channels > output channels, input size, window |
+| `n2 c8>16 i14x14 k3x3` | batch, input channels > output channels (`c8-16` too: no quotes needed), input size, window |
 | `o14x14` | size of grad_output (or of the output); left out when it follows from the rest |
 | `s p d op` | stride, padding (`1`, `1x2`, four numbers in 2-D, `low:high` per axis), dilation, output padding |
 | `g4` | groups |
@@ -116,7 +116,7 @@ def _base(kind: str, short: dict[str, str], want: str) -> Request:
     tensors: tuple[TensorSpec | None, ...] = (None, None, None)
     channels = (0, 0)
     if known:
-        left, arrow, right = short["c"][1:].partition(">")
+        left, arrow, right = _channel_words(short["c"][1:])
         channels = (_int(left, short["c"]), _int(right if arrow else left, short["c"]))
         if len(window) != rank or not 1 <= rank <= 3 or (tbc and rank != 1):
             raise ValueError(f"problem line: {short['i']!r} and {short['k']!r} need the same 1, 2 or 3 sizes")
@@ -149,6 +149,14 @@ def _base(kind: str, short: dict[str, str], want: str) -> Request:
         grad_weight=outputs[1] if mask[1] else None,
         grad_bias=outputs[2] if mask[2] else None,
     )
+
+
+def _channel_words(text: str) -> tuple[str, str, str]:
+    """Both sides of `8>16`, or of `8-16`, which a shell leaves alone; a first `-` is a sign."""
+    if ">" in text:
+        return text.partition(">")
+    left, arrow, right = text[1:].partition("-")
+    return text[:1] + left, arrow, right
 
 
 def _one(numbers: tuple[int, ...], short: dict[str, str], key: str) -> tuple[int]:

@@ -88,6 +88,8 @@ KEYS: tuple[str, ...] = tuple(p.key for p in PRODUCTS)
 EMPTY_PATH: tuple[str, ...] = tuple(p.key for p in PRODUCTS if p.empty_path)
 CONV_VENDOR: tuple[str, ...] = tuple(p.key for p in PRODUCTS if p.generation and p.convolution_backward)
 TBC_VENDOR: tuple[str, ...] = tuple(p.key for p in PRODUCTS if p.generation and p.conv_tbc_backward)
+ONE_OF_EACH = ("A2", "910", "950")
+"""A product of each generation: asked where none is named."""
 
 
 def of_generation(*names: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from convgrad.core.dtypes import find as find_dtype
+from convgrad.text.terminal import did_you_mean
 
 REL_FLOOR = 1e-7
 """Added to |g| in every relative error."""
@@ -173,7 +174,7 @@ def find(name: str | Standard) -> Standard:
     for known, row in _BY_NAME.items():
         if known.lower() == key.lower():
             return row
-    raise ValueError(f"unknown standard {name!r}; known: {', '.join(_BY_NAME)}")
+    raise ValueError(f"unknown standard {name!r}{did_you_mean(key, _BY_NAME)}; known: {', '.join(_BY_NAME)}")
 
 
 def find_all(names: str | Iterable[str | Standard]) -> tuple[Standard, ...]:

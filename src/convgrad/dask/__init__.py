@@ -6,6 +6,11 @@ depend on the problem only, so results have the same bits for any chunking, any 
 
 from __future__ import annotations
 
+try:
+    import dask.array  # noqa: F401
+except ImportError as error:
+    raise ImportError("convgrad.dask needs Dask: pip install 'convgrad[dask]'") from error
+
 from collections.abc import Sequence
 
 from convgrad.calls.requests import (

@@ -5,6 +5,7 @@ Standard output is data; standard error is progress and errors. Colour only on a
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import sys
@@ -40,6 +41,18 @@ def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
     if not wants_colour(stream or sys.stdout):
         return text
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 case`, `2 cases`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` (did you mean A2?)` where a known word is close, else nothing."""
+    by_plain = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), by_plain, 1)
+    return f" (did you mean {by_plain[close[0]]}?)" if close else ""
 
 
 def print_json(value: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any, overload
 import torch
 from torch import nn
 
+from convgrad.core.products import ONE_OF_EACH
 from convgrad.core.request import DEFAULT_CONFORMANCE, Request
 from convgrad.core.status import ConvGradError
 from convgrad.rules.check import Verdict, check
@@ -25,8 +26,6 @@ from convgrad.torch.convolutions import Seen
 from convgrad.torch.emulation import default_math
 from convgrad.torch.memory import dtype_name
 from convgrad.torch.meta_run import run_on_meta
-
-PRODUCTS = ("A2", "910", "950")
 
 
 class Answer(Enum):
@@ -181,7 +180,7 @@ class Scan(Sequence[Convolution]):
 
 
 def scan(
-    model: nn.Module | str | Path, inputs: object = None, products: Sequence[str] = PRODUCTS, *,
+    model: nn.Module | str | Path, inputs: object = None, products: Sequence[str] = ONE_OF_EACH, *,
     math: str | int | None = None, allow_hf32: bool = True, conformance: str = DEFAULT_CONFORMANCE,
     dtype: torch.dtype | str | None = None,
 ) -> Scan:

@@ -84,7 +84,15 @@ def form_of(path: str | Path, asked: str | None = None) -> str:
     suffix = Path(path).suffix.lower()
     if suffix == ".xlsx":
         return "xlsx"
-    return next((row.name for row in ROWS if suffix and row.suffix == suffix), "lines")
+    if suffix in ("", ".txt", ".lines"):
+        return "lines"
+    try:
+        return next(row.name for row in ROWS if row.suffix == suffix)
+    except StopIteration:
+        raise UsageError(
+            f"{path}: cases are written as .json, .csv, .xlsx or .txt, not {suffix}; "
+            f"--to {'|'.join(FORMS)} says what it shall hold"
+        ) from None
 
 
 def as_text(path: str | Path, cases: Sequence[Case], form: str) -> str:

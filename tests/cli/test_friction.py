@@ -1,0 +1,115 @@
+"""What a new user stumbles over: empty selections, wrong names, unquoted lines, packages that are not installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from convgrad.cli.command_line import main
+from convgrad.core.request import Request
+from convgrad.text.terminal import ExitCode
+
+LINE = "conv n1 c2>3 i5x5 k3x3 p1 fp32 on=A2"
+MODEL = "from torch import nn\nimport parts\nnet = nn.Sequential(nn.Conv2d(3, parts.WIDTH, 3))\n"
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    path = tmp_path / "lines.txt"
+    path.write_text(f"{LINE}  # first\n")
+    return path
+
+
+def without(package: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command in a process where a package is not installed."""
+    code = (
+        f"import sys; sys.modules[{package!r}] = None; import importlib.util as u; found = u.find_spec; "
+        f"u.find_spec = lambda name, *rest: None if name == {package!r} else found(name, *rest); "
+        f"from convgrad.cli.command_line import main; sys.exit(main({list(words)!r}))"
+    )
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_a_selection_that_matches_nothing_is_a_usage_error(lines: Path, tmp_path: Path, capsys) -> None:
+    """A filter that fits no case, and a file without cases: exit code 2 and why; not 0 over nothing."""
+    assert main(["run", str(lines), "--filter", "nothing"]) == ExitCode.USAGE
+    assert "none of 1 case is selected" in capsys.readouterr().err
+    empty = tmp_path / "empty.txt"
+    empty.write_text("# nothing here\n")
+    assert main(["run", str(empty)]) == ExitCode.USAGE
+    assert "no cases" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["out.yaml", "out.parquet"])
+def test_cases_are_not_written_under_a_wrong_name(name: str, lines: Path, tmp_path: Path, capsys) -> None:
+    """A suffix of another format is refused, and no file is left; --to says what it shall hold."""
+    assert main(["cases", "convert", str(lines), "-o", str(tmp_path / name)]) == ExitCode.USAGE
+    assert ".json, .csv, .xlsx or .txt" in capsys.readouterr().err and not (tmp_path / name).exists()
+    assert main(["cases", "convert", str(lines), "-o", str(tmp_path / name), "--to", "lines"]) == 0
+
+
+def test_channels_may_be_written_without_a_redirection() -> None:
+    """`c8-16` is `c8>16`; a first minus stays a sign; the line is printed in its usual form."""
+    assert str(Request.parse(LINE.replace(">", "-"))) == str(Request.parse(LINE))
+    assert Request.parse("conv n1 c-2>3 i5 k3").input.shape[1] == -2  # type: ignore[union-attr]
+    assert Request.parse("conv n1 c-2 i5 k3").input.shape[1] == -2  # type: ignore[union-attr]
+
+
+def test_words_that_arrive_apart_are_told_to_be_quoted(capsys) -> None:
+    """An unquoted line: exit code 2 and how to write it."""
+    assert main(["explain", *LINE.split()]) == ExitCode.USAGE
+    assert "quote the line" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "meant"), [
+    (["chekc", LINE], "check"), (["run", "x.txt", "--fliter", "a"], "--filter"),
+    (["rules", "--operator", "tbcc"], "tbc"), (["run", LINE, "--standard", "mixd"], "mixed"),
+])  # fmt: skip
+def test_the_word_that_was_meant(words: list[str], meant: str, capsys) -> None:
+    """A wrong verb, option, choice or standard: exit code 2 and the closest known word."""
+    assert main(words) == ExitCode.USAGE
+    assert f"did you mean {meant}?" in capsys.readouterr().err
+
+
+def test_numbers_that_are_none(capsys) -> None:
+    """A seed that is no number is told in words, not by the name of a function."""
+    assert main(["run", LINE, "--seed", "x"]) == ExitCode.USAGE
+    shown = capsys.readouterr().err
+    assert "_seed" not in shown and "must be a whole number between 0 and 2**63 - 1, not 'x'" in shown
+
+
+def test_files_written_are_announced_and_counted_in_words(lines: Path, tmp_path: Path, capsys) -> None:
+    """--csv and --xlsx name their files on standard error; one case is `1 case`."""
+    words = ["run", str(lines), "--csv", str(tmp_path / "t.csv"), "--xlsx", str(tmp_path / "t.xlsx"), "--no-anatomy"]
+    assert main(words) == 0
+    shown = capsys.readouterr()
+    assert f"table: {tmp_path}/t.csv" in shown.err and f"workbook: {tmp_path}/t.xlsx" in shown.err
+    assert "\n1 case: 1 pass" in shown.out
+
+
+def test_without_pytorch_and_without_dask() -> None:
+    """`scan --help` needs no PyTorch; `scan`, `run --pytorch` and the Dask door say what to install."""
+    done = without("torch", "scan", "--help")
+    assert done.returncode == 0 and "file.py:name" in done.stdout, done.stderr
+    for words in (["scan", "model:net", "--input", "1,3,8,8"], ["run", LINE, "--pytorch"]):
+        done = without("torch", *words)
+        assert done.returncode == 2 and "pip install 'convgrad[torch]'" in done.stderr, done
+    code = "import sys; sys.modules['dask'] = None; import convgrad.dask"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "convgrad.dask needs Dask: pip install 'convgrad[dask]'" in done.stderr
+
+
+def test_a_model_in_a_file_elsewhere(tmp_path: Path, capsys) -> None:
+    """`path/to/file.py:name` is scanned, with what it imports from beside it; an unknown product is a usage error."""
+    pytest.importorskip("torch")
+    (tmp_path / "a_model_elsewhere.py").write_text(MODEL)
+    (tmp_path / "parts.py").write_text("WIDTH = 4\n")
+    model = f"{tmp_path}/a_model_elsewhere.py:net"
+    assert main(["scan", model, "--input", "1,3,8,8", "--product", "A2"]) in (0, 3)
+    assert "3>4" in capsys.readouterr().out.replace("4, 3, 3, 3", "3>4").replace("4x3x3x3", "3>4")
+    assert main(["scan", model, "--input", "1,3,8,8", "--product", "XX"]) == ExitCode.USAGE
+    shown = capsys.readouterr().err
+    assert "unknown product" in shown and "161002" not in shown
