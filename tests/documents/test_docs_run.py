@@ -81,6 +81,13 @@ def test_both_readmes_say_the_same():
     assert tables(english) == tables(chinese)
 
 
+def test_both_pages_about_test_kits_say_the_same():
+    """The Chinese page has the commands, code and tables of the English one."""
+    english, chinese = (ROOT / "docs" / name for name in ("test_kits.md", "test_kits.zh-CN.md"))
+    assert blocks(english) == blocks(chinese)
+    assert tables(english) == tables(chinese)
+
+
 def test_links_lead_somewhere():
     """Every relative link of a page names a file that exists."""
     for page in PAGES:
