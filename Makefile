@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 TORCH ?= torch==2.13.0
 JOBS ?= 2
 
-.PHONY: training-plot bench-torch demo test lint check generate clean scaleout campaign-cases campaign campaign-short sanitize fuzz digests digests-write
+.PHONY: training-plot bench-torch demo wheels site test lint check generate clean scaleout campaign-cases campaign campaign-short sanitize fuzz digests digests-write
 
 demo: $(CORE)
 	$(BIN)/python examples/demo.py
@@ -68,6 +68,18 @@ $(READY): $(SOURCES)
 	$(BIN)/pip install -q '$(TORCH)'
 	$(BIN)/pip install -q -C build-dir='build/{wheel_tag}' -e '.[dask,report,torch]' --group test --group dev
 	touch $(CORE) $(READY)
+
+# Wheels for x86-64 and aarch64 in dist/, audited and tried in empty environments (aarch64 under the emulator).
+wheels:
+	test -x build/wheels/venv/bin/python || $(PYTHON) -m venv build/wheels/venv
+	build/wheels/venv/bin/pip install -q --upgrade 'pip>=25.1'
+	build/wheels/venv/bin/pip install -q --group wheels
+	build/wheels/venv/bin/python tools/wheels.py
+
+# The documents, the API and the examples as a site in build/site; a warning is an error.
+site: $(READY)
+	$(BIN)/pip install -q --group site
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs/site . build/site
 
 # The C library under ASan with UBSan, and under TSan; and fuzzed (FUZZ_SECONDS, 300 by default).
 sanitize: $(READY)
