@@ -15,6 +15,8 @@ from convgrad.cli.command_line import main
 from convgrad.core.request import Operator
 from convgrad.rules import codes
 from convgrad.rules.check import ALL_RULES, rows_for
+from convgrad.rules.explain import PAGES
+from convgrad.rules.vocabulary import Stage
 
 WINDOW = "conv n1 c2>4 i300 k256 on=A2"
 PASS, USAGE, REFUSED = 0, 2, 3
@@ -137,6 +139,15 @@ def test_explain_every_code(code: codes.Code, capsys: pytest.CaptureFixture[str]
     assert main(["explain", code.code, "--language", "zh"]) == PASS
     out = capsys.readouterr().out
     assert code.zh in out and code.try_zh in out
+
+
+def test_a_refusal_points_to_a_page_that_exists() -> None:
+    """Every stage has a page in either language, and the explanation names it."""
+    root = Path(__file__).parents[2]
+    assert set(PAGES) == set(Stage)
+    assert all((root / page).is_file() for pages in PAGES.values() for page in pages)
+    line = "conv n1 c2>4 i6x6 k3 x=//NHWC on=A2"
+    assert "docs/data_formats.md" in explained(line) and "docs/data_formats.zh-CN.md" in explained(line, "zh")
 
 
 def test_codes_are_those_of_the_headers() -> None:

@@ -14,15 +14,27 @@ from convgrad.rules.advice import advice_for, changed, known_fixes
 from convgrad.rules.check import Verdict, applies, broken_rows, check, first_broken, rows_for
 from convgrad.rules.contradictions import BY_ID, note_words, source_words
 from convgrad.rules.facts import Facts
-from convgrad.rules.vocabulary import Rule, say_value
+from convgrad.rules.vocabulary import Rule, Stage, say_value
 
 _COLUMNS = 96
 _WORDS = {
     "ACCEPTED": "接受", "REFUSED": "拒绝", "reason": "原因", "rule": "规则",
     "source": "出处", "sources disagree": "出处不一致", "elsewhere": "其他产品", "note": "提示", "to fix": "修改办法",
     "then": "修改后", "then still refused": "之后仍被拒绝", "reproduce": "复现", "accepted": "接受",
-    "the same": "相同", "forward pass": "前向计算",
+    "the same": "相同", "forward pass": "前向计算", "read": "参阅",
 }  # fmt: skip
+_RULES_PAGE = ("docs/generated/rules.md", "docs/generated/rules.md")
+_LAW_PAGE = ("docs/concepts.md", "docs/concepts.md")
+PAGES: dict[Stage, tuple[str, str]] = {
+    Stage.NULL: ("docs/two_phase_calls.md", "docs/two_phase_calls.zh-CN.md"),
+    Stage.PRODUCT: ("docs/contract.md", "docs/contract.md"),
+    Stage.DTYPE: ("docs/generated/promotion.md", "docs/generated/promotion.md"),
+    Stage.FORMAT: ("docs/data_formats.md", "docs/data_formats.zh-CN.md"),
+    Stage.MATH: ("docs/generated/precision.md", "docs/generated/precision.md"),
+    Stage.SIZE: _LAW_PAGE, Stage.VALUE: _LAW_PAGE, Stage.SHAPE: _LAW_PAGE, Stage.CHANNEL: _LAW_PAGE,
+    Stage.SPATIAL: _LAW_PAGE, Stage.KERNEL: _RULES_PAGE, Stage.LIMIT: _RULES_PAGE,
+}  # fmt: skip
+"""The page that explains what a row looks at, in English and in Chinese where it exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +79,8 @@ class Explanation:
                 lines += self._entry("", f"{self._word('then')}: {way.line}", wrapped=False)
             elif way.next_refusal:
                 lines += self._entry("", f"{self._word('then still refused')}: {way.next_refusal}")
+        if v.rule is not None:
+            lines += self._entry("read", PAGES[v.rule.stage][self.language == "zh"], wrapped=False)
         lines += self._entry("reproduce", v.line, wrapped=False)
         return "\n".join(line.rstrip() for line in lines)
 
