@@ -42,7 +42,7 @@ enum cg_status {
     CG_SCRATCH_OVERRUN = 3 /* a kernel wrote outside of its piece of scratch memory; only where that is checked */
 };
 
-/* How multiplications may be saved. CG_FAST computes tiles of 3x3 windows of stride 1 from 2 to 4 times fewer of them,
+/* How multiplications may be saved. CG_FAST computes tiles of 3x3 and 5x5 windows of stride 1 from 2 to 6 times fewer of them,
  * where that pays: an error is then relative to the largest values of a tile, not to a result's own terms.
  * CG_EXACT_FAST only takes the tiles that keep small integers exact. */
 enum cg_algorithm { CG_DIRECT = 0, CG_FAST = 1, CG_EXACT_FAST = 2 };

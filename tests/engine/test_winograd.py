@@ -30,6 +30,8 @@ LINES = (
     "conv n1 c20>24 i6x20x21 k3x3x3 s1 p1 d1 g1 fp32",
     "conv n1 c80>70 i7x9x10 k3x3x3 s1 p1 d1 g1 fp32",
     "tconv n2 c40>24 i16x17 k3x3 s1 p1 d1 g1 fp32",
+    "conv n2 c40>30 i21x22 k5x5 s1 p2 d1 g1 fp32",
+    "conv n2 c170>180 i8x9 k5x5 s1 p2 d1 g1 fp32",
 )
 
 
@@ -67,7 +69,7 @@ def test_avx2_and_avx512_agree_bit_for_bit():
 import hashlib, numpy as np, native_problems as problems
 from convgrad.engines import library
 print(library.isa())
-lines = [line for line in problems.LINES if "k3x3" in line and "s1 " in line]
+lines = [line for line in problems.LINES if ("k3x3" in line or "k5x5" in line) and "s1 " in line]
 for line in lines + ["conv n2 c100>90 i15x22 k3x3 s1 p1 d1 g1 fp32", "conv n4 c48>40 i28x28 k3x3 s1 p1 d1 g1 fp32"]:
     for dtype in ("float32", "bfloat16"):
         made, rng = problems.problem(line, dtype), np.random.default_rng(7)
@@ -108,25 +110,29 @@ def tile_sizes(values, tile, before, cells, halo):
 
 
 def bounds(one, arrays, roots):
-    """16 roundings of the sum over channels (or tiles) of the largest values of a tile, per element of the result."""
+    """16 roundings (44 for 25 taps) of the sum over channels (or tiles) of the largest values of a tile, per result."""
     x, g, w = (np.abs(a.astype(np.float64)) for a in arrays)
+    halo = w.shape[2] - 1
+    tile, roundings = roots + 2 - halo, {2: 16, 4: 44}[halo]
     (step,) = one.steps
     pad = [axis.pad_low for axis in one.problem.geometry.axes[1:]]
     if step.result is Result.GRAD_WEIGHT:
-        fine = tile_sizes(x, roots, pad, g.shape[2:], 2)
-        coarse = tile_sizes(g, roots, (0, 0), g.shape[2:], 0)
-        return 16 * UNIT * np.einsum("nfij,nkij->kf", fine, coarse)[:, :, None, None]
-    sizes = tile_sizes(g, roots, [2 - p for p in pad], x.shape[2:], 2)
-    sums = 16 * UNIT * np.einsum("nkij,kf->nfij", sizes, w.max(axis=(2, 3)))
-    return sums.repeat(roots, axis=2).repeat(roots, axis=3)[:, :, : x.shape[2], : x.shape[3]]
+        fine = tile_sizes(x, tile, pad, g.shape[2:], halo)
+        coarse = tile_sizes(g, tile, (0, 0), g.shape[2:], 0)
+        return roundings * UNIT * np.einsum("nfij,nkij->kf", fine, coarse)[:, :, None, None]
+    sizes = tile_sizes(g, tile, [halo - p for p in pad], x.shape[2:], halo)
+    sums = roundings * UNIT * np.einsum("nkij,kf->nfij", sizes, w.max(axis=(2, 3)))
+    return sums.repeat(tile, axis=2).repeat(tile, axis=3)[:, :, : x.shape[2], : x.shape[3]]
 
 
 def assert_bounds_hold(count, seed):
     rng = np.random.default_rng(seed)
     for _ in range(count):
         n, c, k = (int(np.exp(rng.uniform(0, np.log(most)))) for most in (4, 40, 40))
-        h, w = (int(v) for v in rng.integers(3, 24, 2))
-        line = f"conv n{n} c{c}>{k} i{h}x{w} k3x3 s1 p{rng.integers(0, 3)}x{rng.integers(0, 3)} d1 g1 fp32 want=xw"
+        h, w = (int(v) for v in rng.integers(5, 24, 2))
+        side = int(rng.choice([3, 3, 5]))
+        pads = "x".join(str(p) for p in rng.integers(0, 3, 2))
+        line = f"conv n{n} c{c}>{k} i{h}x{w} k{side}x{side} s1 p{pads} d1 g1 fp32 want=xw"
         kind = rng.integers(3)
 
         def fill(shape, kind=kind):
@@ -144,7 +150,7 @@ def assert_bounds_hold(count, seed):
 
 
 def test_errors_stay_within_the_stated_bound():
-    """16 * 2^-24 * sum of (largest of a tile x largest of a window): normal, one-sided and wide data."""
+    """16 (5x5: 44) * 2^-24 * sum of (largest of a tile x largest of a window): normal, one-sided and wide data."""
     assert_bounds_hold(150, 1)
 
 
@@ -259,7 +265,9 @@ def test_a_plan_names_tile_products_and_error():
     """print(plan): the tile, how many products stand for how many, the bound of the error."""
     text = str(convgrad.plan(Request.parse(f"{WIDE} alg=fast want=x")))
     assert "winograd 8: tiles of 8x8, 142 products for 576, 4.06 times fewer" in text
-    assert b"142 products for 576" in library.library().cg_path_condition(TILES[8])
+    assert b"142 products for 576 (900)" in library.library().cg_path_condition(TILES[8])
+    assert "tiles of 6x6, 142 products for 900" in str(
+        convgrad.plan(Request.parse("conv n8 c64>64 i48x48 k5x5 p2 alg=fast want=x")))
     assert "16 * 2^-24 * sum of (largest of the tile * largest of the window)" in text
 
 

@@ -161,12 +161,13 @@ struct Case {
         p.coarse_channels = kind != DENSE ? p.fine_channels : chance(40) ? log_uniform(14) : log_uniform(channels);
         p.batch = log_uniform(chance(20) ? 40 : 3);
         const int axes = int(pick({1, 2, 2, 3}));
-        const bool wide = chance(5), tiled = axes > 1 && chance(35);  // tiled: 3x3 of stride 1, for the Winograd paths
+        const bool wide = chance(5), tiled = axes > 1 && chance(35);  // tiled: stride 1, for the Winograd paths
+        const int64_t side = pick({3, 3, 5});
         double left = budget / double(p.groups * p.fine_channels * p.coarse_channels * p.batch);
         for (int a = 0; a < 3; ++a) {
             const bool used = a >= 3 - axes;
             p.window[a] = used ? wide ? log_uniform(40) : pick({1, 2, 3, 3, 5, 7, 11}) : 1;
-            if (tiled && a > 0) p.window[a] = 3;
+            if (tiled && a > 0) p.window[a] = side;
             if (double(p.window[a]) > left) p.window[a] = 1;
             left /= double(p.window[a]);
             p.stride[a] = used && !tiled ? pick({1, 1, 1, 2, 3, 7}) : 1;
@@ -357,6 +358,7 @@ const Family FAMILIES[] = {
     {1, 17, 20, 2, {1, 7, 8}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}},
     {1, 90, 70, 1, {1, 4, 5}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}},    // ... more channels than a chunk
     {1, 5, 6, 1, {4, 6, 7}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}},
+    {1, 7, 20, 1, {1, 6, 7}, {1, 5, 5}, {1, 1, 1}, {0, 2, 2}},
     {1, 5, 6, 2, {1, 8, 9}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}},
     {1, 4, 9, 1, {3, 4, 8}, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}},      // volumes
     {1, 2, 3, 1, {4, 6, 16}, {2, 3, 2}, {1, 1, 1}, {0, 1, 0}},

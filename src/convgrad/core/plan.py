@@ -82,25 +82,28 @@ class Plan:
             how = f"dT/d{step.contraction.value}" if step.contraction else "sum of the original grad_output"
             casts = f"{step.rounded_to} -> {step.stored_as}" if step.rounded_to != step.stored_as else step.stored_as
             lines.append(f"  {step.result.value:13} {how:12} stored as {casts}" + (f"   path: {path}" if path else ""))
-        lines += [_fewer_products(path) for path in dict.fromkeys(paths) if path.startswith(_TILED)]
+        lines += [_fewer_products(path, g.axes[2].window) for path in dict.fromkeys(paths) if path.startswith(_TILED)]
         lines.append(f"  workspace     {self.workspace_bytes:,} bytes")
         lines += [f"  note: {text}" for text in self.advice]
         return "\n".join(lines)
 
 
 _TILED = "winograd "
+_ROUNDINGS = {3: 16, 5: 44}
+"""By the side of the window: it grows with the taps."""
 
 
-def _fewer_products(path: str) -> str:
+def _fewer_products(path: str, window: int) -> str:
     """What a path that saves multiplications saves, and how it errs. Its points are 0, the roots of unity, infinity:
     some real, some in pairs of complex ones, and a product of two complex numbers takes three real ones."""
-    tile = int(path.removeprefix(_TILED))
-    pairs = (tile - 1) // 2
-    reals = tile + 2 - 2 * pairs
-    products, direct = reals**2 + 6 * reals * pairs + 6 * pairs**2, 9 * tile**2
+    roots = int(path.removeprefix(_TILED))
+    pairs = (roots - 1) // 2
+    reals = roots + 2 - 2 * pairs
+    tile = roots + 3 - window
+    products, direct = reals**2 + 6 * reals * pairs + 6 * pairs**2, (window * tile) ** 2
     return (
         f"  {path}: tiles of {tile}x{tile}, {products} products for {direct}, {direct / products:.2f} times fewer;\n"
-        "    an error is up to 16 * 2^-24 * sum of (largest of the tile * largest of the window)"
+        f"    an error is up to {_ROUNDINGS[window]} * 2^-24 * sum of (largest of the tile * largest of the window)"
     )
 
 

@@ -126,7 +126,7 @@ def emulate(
     cubeMathType 1 (ALLOW_FP32_DOWN_PRECISION: HF32, on older products float16), or 0 (KEEP_DTYPE) when off.
     `on_refusal="raise"` raises `ConvGradError` from `backward()`; `"record"` lets PyTorch compute what the product
     refuses and records why. `forward=True` computes the forward pass with the same numerics too.
-    `algorithm="fast"` computes 3x3 windows of stride 1 with fewer multiplications, as `convgrad.conv_backward` does.
+    `algorithm="fast"` computes 3x3 and 5x5 windows with fewer multiplications, as `convgrad.conv_backward` does.
     Results are always deterministic; `deterministic=False` is accepted and gives the same bits.
 
     >>> layer, x = torch.nn.Conv2d(3, 8, 3), torch.ones(1, 3, 8, 8)

@@ -110,7 +110,7 @@ static void transform_source(const TileGrid& g, const Cells& cells, index_t firs
 }
 
 // The same of the cells that are cut into tiles: the coarse operand of a weight gradient.
-template <int N>
+template <int N, int M>
 static void transform_cells(const TileGrid& g, const Cells& cells, index_t first, index_t count, float* to,
                             index_t apart, index_t pitch, float* strip) {
     const index_t* st = cells.source.tensor->stride;
@@ -120,12 +120,12 @@ static void transform_cells(const TileGrid& g, const Cells& cells, index_t first
             const ItemPlace at = place_of(g, first + i);
             for (index_t j = 0; j < min(g.run, g.cells[0] - at.plane); ++j) {
                 const index_t from = at.image * st[0] + (cells.first + c) * st[1] + (at.plane + j) * st[2];
-                fill_strip(cells.source, from, g.cells, at.row, g.dilation[1], N, at.column, columns, cells.in_strip(c),
+                fill_strip(cells.source, from, g.cells, at.row, g.dilation[1], M, at.column, columns, cells.in_strip(c),
                            strip);
                 float* tiles = to + (i * g.run + j) * g.tiles * pitch + c;
                 each_tile(g, [&](index_t t, index_t corner) {
                     for (index_t v = 0; v < STRIP_CHANNELS; v += LANES)
-                        Roots<N>::template window<N>(strip + corner + v, columns * STRIP_CHANNELS,
+                        Roots<N>::template window<M>(strip + corner + v, columns * STRIP_CHANNELS,
                                                      g.dilation[2] * STRIP_CHANNELS, tiles + t * pitch + v, apart);
                 });
             }
@@ -133,7 +133,7 @@ static void transform_cells(const TileGrid& g, const Cells& cells, index_t first
 }
 
 // Sums of products back to cells of the result: some channels from `first_channel` on.
-template <int N>
+template <int N, int M>
 static void write_cells(const TileGrid& g, const Target& target, index_t first_channel, index_t channels, index_t first,
                         index_t count, const float* sums, index_t apart, index_t pitch, float* strip, uf* seen) {
     const index_t* st = target.tensor->stride;
@@ -145,41 +145,40 @@ static void write_cells(const TileGrid& g, const Target& target, index_t first_c
                 const float* tiles = sums + (i * g.run + j) * g.tiles * pitch + c;
                 each_tile(g, [&](index_t t, index_t corner) {
                     for (index_t v = 0; v < STRIP_CHANNELS; v += LANES)
-                        Roots<N>::template result<N>(tiles + t * pitch + v, apart, strip + corner + v,
+                        Roots<N>::template result<M>(tiles + t * pitch + v, apart, strip + corner + v,
                                                      columns * STRIP_CHANNELS, g.dilation[2] * STRIP_CHANNELS, seen);
                 });
                 write_strip(target, at.image * st[0] + (first_channel + c) * st[1] + (at.plane + j) * st[2], g.cells,
-                            at.row, g.dilation[1], N, at.column, columns, min(channels - c, STRIP_CHANNELS), strip);
+                            at.row, g.dilation[1], M, at.column, columns, min(channels - c, STRIP_CHANNELS), strip);
             }
         }
 }
 
 // ---- windows ---------------------------------------------------------------------------------------------------
 
-enum { WINDOW_TAPS = 9 };
-
-static INLINE bool taps_follow(const index_t* st) { return st[4] == 1 && st[3] == 3; }
+template <int R> static INLINE bool taps_follow(const index_t* st) { return st[4] == 1 && st[3] == R; }
 
 // The taps of the windows of LANES channels, `channel` elements apart: to[tap][lane], zero beyond `count`.
+template <int R>
 static INLINE void load_windows(const Source& s, index_t at, index_t channel, index_t count, float* to) {
     const index_t* st = s.tensor->stride;
-    if (count < LANES) zero_floats(to, WINDOW_TAPS * LANES);
-    if (taps_follow(st)) {
-        s.transposed(s, at, count, channel, WINDOW_TAPS, to, LANES);
+    if (count < LANES) zero_floats(to, R * R * LANES);
+    if (taps_follow<R>(st)) {
+        s.transposed(s, at, count, channel, R * R, to, LANES);
         return;
     }
-    for (int tap = 0; tap < WINDOW_TAPS; ++tap)
-        s.rows(s, at + tap / 3 * st[3] + tap % 3 * st[4], 1, 0, count, channel, to + tap * LANES, 0);
+    for (int tap = 0; tap < R * R; ++tap)
+        s.rows(s, at + tap / R * st[3] + tap % R * st[4], 1, 0, count, channel, to + tap * LANES, 0);
 }
 
-static INLINE void store_windows(const Target& t, index_t at, index_t count, const float* from) {
+template <int R> static INLINE void store_windows(const Target& t, index_t at, index_t count, const float* from) {
     const index_t* st = t.tensor->stride;
-    if (taps_follow(st)) {
-        t.transposed(t, at, WINDOW_TAPS, count, st[1], from, LANES);
+    if (taps_follow<R>(st)) {
+        t.transposed(t, at, R * R, count, st[1], from, LANES);
         return;
     }
-    for (int tap = 0; tap < WINDOW_TAPS; ++tap)
-        t.rows(t, at + tap / 3 * st[3] + tap % 3 * st[4], 1, 0, count, st[1], from + tap * LANES, 0);
+    for (int tap = 0; tap < R * R; ++tap)
+        t.rows(t, at + tap / R * st[3] + tap % R * st[4], 1, 0, count, st[1], from + tap * LANES, 0);
 }
 
 }  // namespace

@@ -13,7 +13,9 @@
 namespace cg {
 namespace {
 
-template <int N> struct WinogradData {
+template <int N, int R> struct WinogradData {
+    enum { M = N + 3 - R };  // results of a tile
+
     const Gather g;
     const WinogradPlan& plan;
     const TileGrid& grid;
@@ -43,10 +45,10 @@ template <int N> struct WinogradData {
         const index_t* st = weight.tensor->stride;
         const index_t tap = turned ? grid.taps - 1 - depth_tap : depth_tap;
         const index_t at = group * g.weight_group + k * g.weight_in + c * g.weight_out + tap * st[2];
-        alignas(64) float taps[WINDOW_TAPS * LANES];
-        load_windows(weight, at, g.weight_out, clamp(g.out_channels - c, 0, LANES), taps);
-        const index_t last = turned ? (WINDOW_TAPS - 1) * LANES : 0, step = turned ? -LANES : LANES;
-        Roots<N>::template window<3>(taps + last, 3 * step, step, to, apart);
+        alignas(64) float taps[R * R * LANES];
+        load_windows<R>(weight, at, g.weight_out, clamp(g.out_channels - c, 0, LANES), taps);
+        const index_t last = turned ? (R * R - 1) * LANES : 0, step = turned ? -LANES : LANES;
+        Roots<N>::template window<R>(taps + last, R * step, step, to, apart);
     }
 
     // Prefetch of the windows transform_window reads for channel k: hardware does not find them.
@@ -100,8 +102,8 @@ template <int N> struct WinogradData {
                                      min(WINOGRAD_PANEL, result - c), sums + c, result, grid.taps > 1);
                 }
                 uf seen = uf{};
-                write_cells<N>(grid, target, group * g.out_channels, g.out_channels, first, count, s, plan.sums_apart,
-                               result, strip, &seen);
+                write_cells<N, M>(grid, target, group * g.out_channels, g.out_channels, first, count, s,
+                                  plan.sums_apart, result, strip, &seen);
                 if (holds_spoiled(seen)) raise_flag(&spoiled);
             };
             if (status == CG_OK) status = in_parallel(threads, plan.blocks, plan.task.bytes, block);
@@ -176,17 +178,21 @@ template <int N> struct WinogradData {
                              s + p * plan.sums_apart, width, k0 > 0 || grid.taps > 1);
             }
         uf seen = uf{};
-        write_cells<N>(grid, target, group * g.out_channels + c, min(width, g.out_channels - c), first, count, s,
-                       plan.sums_apart, width, strip, &seen);
+        write_cells<N, M>(grid, target, group * g.out_channels + c, min(width, g.out_channels - c), first, count, s,
+                          plan.sums_apart, width, strip, &seen);
         if (holds_spoiled(seen)) raise_flag(&spoiled);
     }
 };
 
-template <int N> static int run_winograd_data(const Call& call, const Plan& plan) {
-    WinogradData<N> run(call, plan.winograd);
-    const int status =
-        plan.winograd.mode == WEIGHTS_STAY ? run.weights_stay(call.threads) : run.tiles_stay(call.threads);
+template <int N, int R> static int run_winograd_data(const Call& call, const WinogradPlan& plan) {
+    WinogradData<N, R> run(call, plan);
+    const int status = plan.mode == WEIGHTS_STAY ? run.weights_stay(call.threads) : run.tiles_stay(call.threads);
     return status == CG_OK && is_raised(&run.spoiled) ? int(STATUS_REDO_DIRECT) : status;
+}
+
+template <int N> static int run_winograd_data(const Call& call, const Plan& plan) {
+    const WinogradPlan& w = plan.winograd;
+    return w.grid.window == 3 ? run_winograd_data<N, 3>(call, w) : run_winograd_data<N, 5>(call, w);
 }
 
 }  // namespace

@@ -9,8 +9,6 @@
 namespace cg {
 namespace {
 
-enum { WINDOW = 3 };  // of height and width
-
 constexpr index_t products_of(int roots) {
     const index_t pairs = (roots - 1) / 2, reals = roots + 2 - 2 * pairs;
     return reals * reals + 6 * reals * pairs + 6 * pairs * pairs;
@@ -44,24 +42,25 @@ TileGrid make_grid(const Call& call, int roots, index_t most_tiles, index_t plan
         g.before[a] = to_fine ? (p.window[a] - 1) * p.dilation[a] - p.pad[a] : p.pad[a];
     }
     g.taps = p.window[0];
-    g.tile = roots;
+    g.window = p.window[1];
+    g.tile = roots + 3 - g.window;
     g.run = g.taps == 1 ? 1 : even_part(g.cells[0], clamp(planes, 1, g.cells[0]), 1);
     g.images = p.batch;
     g.depth_runs = ceil_div(g.cells[0], g.run);
     g.phases = min(g.dilation[1], g.cells[1]);
     g.tile_rows = ceil_div(ceil_div(g.cells[1], g.dilation[1]), g.tile);
     const index_t columns = ceil_div(ceil_div(g.cells[2], g.dilation[2]), g.tile);
-    const index_t longest = max(1, min(most_tiles, WINOGRAD_LONG_ROW * 4 / roots) / g.dilation[2]);
+    const index_t longest = max(1, min(most_tiles, WINOGRAD_LONG_ROW * 4 / g.tile) / g.dilation[2]);
     g.segments = ceil_div(columns, longest);
     g.length = ceil_div(columns, g.segments);
     g.tiles = g.length * g.dilation[2];
     g.items = g.images * g.depth_runs * g.phases * g.tile_rows * g.segments;
     g.source_planes = g.run + (g.taps - 1) * g.dilation[0];
-    g.source_columns = (g.length * g.tile + WINDOW - 1) * g.dilation[2];
+    g.source_columns = (g.length * g.tile + g.window - 1) * g.dilation[2];
     return g;
 }
 
-index_t strip_floats(const TileGrid& g) { return (g.tile + WINDOW - 1) * g.source_columns * WINOGRAD_CHANNELS; }
+index_t strip_floats(const TileGrid& g) { return (g.tile + g.window - 1) * g.source_columns * WINOGRAD_CHANNELS; }
 
 // A grid whose items fit: `of_source` floats of every tile that is read, `of_cells` of every tile that is written.
 TileGrid fitting_grid(const Call& call, int roots, index_t room, index_t of_source, index_t of_cells) {
@@ -137,7 +136,7 @@ void plan_weight(const Call& call, int roots, WinogradPlan* w) {
         w->block_items = max(1, tiles / (g.tiles * g.source_planes));
         w->blocks = ceil_div(g.items, w->block_items);
         const index_t chunks = ceil_div(coarse, w->chunk_coarse) * ceil_div(fine, w->chunk_fine);
-        const index_t windows = coarse * fine * taps * WINDOW * WINDOW;
+        const index_t windows = coarse * fine * taps * p.window[1] * p.window[2];
         w->partials = clamp(min(ceil_div(16, chunks), w->blocks / 2), 1, max(1, SHARED_FLOATS / windows));
     } else {
         // Chunks of coarse channels do not order a sum: smaller ones where threads would have none.
@@ -162,7 +161,7 @@ void plan_weight(const Call& call, int roots, WinogradPlan* w) {
     w->source = (runs ? w->task : w->shared).book<float>(products * w->source_apart);
     w->window = w->task.book<float>(products * w->window_apart);
     w->sums = w->task.book<float>((runs ? taps : 1) * products * w->sums_apart);
-    const index_t windows = coarse * fine * taps * WINDOW * WINDOW;
+    const index_t windows = coarse * fine * taps * p.window[1] * p.window[2];
     w->partial_sums = w->shared.book<float>(w->partials > 1 ? w->partials * windows : 0);
 }
 
@@ -196,10 +195,9 @@ double winograd_cost(const Call& call, int roots) {
     const double groups = double(p.groups), planes = double(g.items) * double(g.tiles);  // tiles of one plane
     const double tiles = planes * double(g.run), source_tiles = planes * double(g.source_planes);
     const double reduced = double(whole_vectors(n.reduced)), result = double(whole_vectors(n.result));
-    const double cells = double(g.tile * g.tile);
     const double products = double(w.products) * tiles * double(g.taps) * reduced * result;
     const double windows = reduced * result * double(g.taps);
-    const double in = WINOGRAD_CELL_IN * cells, out = WINOGRAD_CELL_OUT * cells;
+    const double in = WINOGRAD_CELL_IN * roots * roots, out = WINOGRAD_CELL_OUT * roots * double(g.tile);
     const double few_tiles = 1 + 6 / double(w.rows);  // rows that leave a register tile unfilled
     double cost;
     if (call.contraction == TO_WEIGHT) {
@@ -233,11 +231,12 @@ int best_roots(const Call& call) {
 
 }  // namespace
 
-// Windows of 3 x 3 taps in height and width, stride 1; the smallest block must fit.
+// Windows of 3 x 3 or 5 x 5 taps in height and width, stride 1; the smallest block must fit.
 template <int ROOTS> bool winograd::accepts(const Call& call, Plan*) {
     const cg_problem& p = call.p;
     if (call.contraction == BIAS || uses_double(p, call.contraction) || p.batch == 0) return false;
-    if (p.window[1] != WINDOW || p.window[2] != WINDOW || p.fine_channels == 0 || p.coarse_channels == 0) return false;
+    if ((p.window[1] != 3 && p.window[1] != 5) || p.window[2] != p.window[1]) return false;
+    if (p.fine_channels == 0 || p.coarse_channels == 0) return false;
     double planes = 1;
     for (int a = 0; a < 3; ++a) {
         if (p.stride[a] != 1 || p.fine[a] == 0 || p.coarse[a] == 0 || p.window[a] == 0) return false;

@@ -19,8 +19,9 @@ struct Plan;
 // The cells that are cut into tiles, and those that are read under the window: source = cell - before + tap * dilation.
 struct TileGrid {
     index_t cells[3], source[3], before[3], dilation[3];
-    index_t taps;  // of the depth
-    index_t tile;  // cells of a tile along height and width
+    index_t taps;    // of the depth
+    index_t tile;    // cells of a tile along height and width
+    index_t window;  // taps along height and width: 3 or 5
     // An item is up to sixteen tiles of one row of tiles, over a run of planes; of all phases of the width, and one of
     // the height.
     index_t images, depth_runs, phases, tile_rows, segments, items;

@@ -11,8 +11,8 @@
 // complex one is a complex number; two complex ones are two, at (p, q) and (p, conj q). A complex product takes three
 // real ones:  (a + ib)(c + id):  k1 = (a+b) c, k2 = a (d-c), k3 = b (c+d);  re = k1 - k3, im = k1 + k2.
 //
-//   N = 4:  46 products for 144; only additions and powers of two: small integers stay exact
-//   N = 7: 117 for 441           N = 8: 142 for 576          (R = 3)
+//   N = 4:  46 products for 144 (R = 3) or 100 (R = 5); only additions and powers of two: small integers stay exact
+//   N = 7: 117 for 441 or 625          N = 8: 142 for 576 or 900
 //
 // The weight gradient is the same identity with the roles of g and y exchanged: R cells of y from M cells of g.
 #pragma once
@@ -138,11 +138,12 @@ template <int N> struct Roots {
         o(2, d(N + 1) - d(1));
         circle<N, false>(last, d, o);
     }
+    // COUNT is N + 1 at most: the last one then falls on the first, for p^N = 1.
     template <int COUNT, class F, class O> static INLINE void window_line(F&& g, O&& o) {
-        const vf first = g(0);
+        const vf first = g(0), last = g(COUNT - 1);
         o(0, first);
-        o(2, g(COUNT - 1));
-        circle<COUNT, true>(first, g, o);
+        o(2, last);
+        circle<(COUNT > N ? N : COUNT), true>(COUNT > N ? first + last : first, g, o);
     }
     template <int COUNT, class F, class O> static INLINE void back_line(F&& z, O&& o) {
         const vf one = z(1), other = N % 2 ? vf{} : z(3);
@@ -157,6 +158,7 @@ template <int N> struct Roots {
                     sines = q == 0 ? scaled(sin, z(REALS + 1)) : plus_scaled(sin, z(REALS + 2 * q + 1), sines);
             });
             vf y = alone ? cosines : cosines - sines;
+            if constexpr (k == 0 && COUNT > N) o(N, y + z(2));
             if constexpr (k == 0) y = y + z(0);
             if constexpr (k == COUNT - 1) y = y + z(2);
             o(k, y);

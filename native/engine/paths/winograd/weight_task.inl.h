@@ -12,7 +12,9 @@
 namespace cg {
 namespace {
 
-template <int N> struct WinogradWeight {
+template <int N, int R> struct WinogradWeight {
+    enum { M = N + 3 - R, TAPS = R * R };  // coarse cells of a tile; taps of a window
+
     const cg_problem& p;
     const WinogradPlan& plan;
     const TileGrid& grid;
@@ -57,8 +59,8 @@ template <int N> struct WinogradWeight {
         uf seen = uf{};
         for (index_t k = 0; k < rows; ++k)
             for (index_t c = 0; c < columns; c += LANES) {
-                alignas(64) float taps[WINDOW_TAPS * LANES];
-                Roots<N>::template result<3>(s + k * plan.chunk_fine + c, plan.sums_apart, taps, 3 * LANES, LANES,
+                alignas(64) float taps[TAPS * LANES];
+                Roots<N>::template result<R>(s + k * plan.chunk_fine + c, plan.sums_apart, taps, R * LANES, LANES,
                                              &seen);
                 body(k, c, taps);
             }
@@ -84,38 +86,38 @@ template <int N> struct WinogradWeight {
         for (index_t b = plan.blocks * partial / plan.partials; b < end; ++b) {
             const index_t first = b * plan.block_items, count = min(plan.block_items, grid.items - first);
             transform_source<N>(grid, of_fine, first, count, x, plan.source_apart, plan.chunk_fine, strip);
-            transform_cells<N>(grid, of_coarse, first, count, y, plan.window_apart, plan.chunk_coarse, strip);
+            transform_cells<N, M>(grid, of_coarse, first, count, y, plan.window_apart, plan.chunk_coarse, strip);
             for (index_t q = 0; q < plan.products; ++q)
                 for (index_t z = 0; z < grid.taps; ++z)
                     multiply(first, count, z, rows, y + q * plan.window_apart, x + q * plan.source_apart,
                              plan.chunk_fine, columns, s + (z * plan.products + q) * plan.sums_apart, true);
         }
         for (index_t z = 0; z < grid.taps; ++z)
-            windows(rows, columns, s + z * plan.products * plan.sums_apart,
-                    [&](index_t k, index_t c, const float* taps) {
-                        if (plan.partials == 1)
-                            return store_windows(target, window_at(group, k0 + k, c0 + c, z), lanes_from(c0 + c), taps);
-                        float* to = partials + partial_at(partial, k0 + k, z) + c0 + c;
-                        for (int tap = 0; tap < WINDOW_TAPS; ++tap) store(to + tap * width, load(taps + tap * LANES));
-                    });
+            windows(
+                rows, columns, s + z * plan.products * plan.sums_apart, [&](index_t k, index_t c, const float* taps) {
+                    if (plan.partials == 1)
+                        return store_windows<R>(target, window_at(group, k0 + k, c0 + c, z), lanes_from(c0 + c), taps);
+                    float* to = partials + partial_at(partial, k0 + k, z) + c0 + c;
+                    for (int tap = 0; tap < TAPS; ++tap) store(to + tap * width, load(taps + tap * LANES));
+                });
     }
 
     index_t partial_at(index_t partial, index_t k, index_t depth_tap) const {
-        return ((partial * p.coarse_channels + k) * grid.taps + depth_tap) * WINDOW_TAPS * width;
+        return ((partial * p.coarse_channels + k) * grid.taps + depth_tap) * TAPS * width;
     }
 
     // Runs of blocks are added in their order.
     void add_partials(index_t group, index_t k, const float* partials) const {
         for (index_t z = 0; z < grid.taps; ++z)
             for (index_t c = 0; c < width; c += LANES) {
-                alignas(64) float taps[WINDOW_TAPS * LANES];
-                for (int tap = 0; tap < WINDOW_TAPS; ++tap) {
+                alignas(64) float taps[TAPS * LANES];
+                for (int tap = 0; tap < TAPS; ++tap) {
                     vf sum = load(partials + partial_at(0, k, z) + tap * width + c);
                     for (index_t i = 1; i < plan.partials; ++i)
                         sum = sum + load(partials + partial_at(i, k, z) + tap * width + c);
                     store(taps + tap * LANES, sum);
                 }
-                store_windows(target, window_at(group, k, c, z), lanes_from(c), taps);
+                store_windows<R>(target, window_at(group, k, c, z), lanes_from(c), taps);
             }
     }
 
@@ -175,7 +177,7 @@ template <int N> struct WinogradWeight {
         float *strip = pieces.at(plan.strip), *y = pieces.at(plan.window), *s = pieces.at(plan.sums);
         const index_t rows = min(plan.chunk_coarse, p.coarse_channels - k0);
         const Cells of_coarse{coarse, group * p.coarse_channels + k0, rows, rows};
-        transform_cells<N>(grid, of_coarse, first, count, y, plan.window_apart, plan.chunk_coarse, strip);
+        transform_cells<N, M>(grid, of_coarse, first, count, y, plan.window_apart, plan.chunk_coarse, strip);
         for (index_t c0 = 0; c0 < width; c0 += plan.chunk_fine)
             for (index_t z = 0; z < grid.taps; ++z) {
                 const index_t columns = min(plan.chunk_fine, width - c0);
@@ -186,21 +188,25 @@ template <int N> struct WinogradWeight {
                 windows(rows, columns, s, [&](index_t k, index_t c, float* taps) {
                     const index_t at = window_at(group, k0 + k, c0 + c, z), lanes = lanes_from(c0 + c);
                     if (first > 0) {
-                        alignas(64) float sum[WINDOW_TAPS * LANES];
-                        load_windows(before, at, target.tensor->stride[1], lanes, sum);
-                        for (int i = 0; i < WINDOW_TAPS * LANES; i += LANES)
-                            store(taps + i, load(sum + i) + load(taps + i));
+                        alignas(64) float sum[TAPS * LANES];
+                        load_windows<R>(before, at, target.tensor->stride[1], lanes, sum);
+                        for (int i = 0; i < TAPS * LANES; i += LANES) store(taps + i, load(sum + i) + load(taps + i));
                     }
-                    store_windows(target, at, lanes, taps);
+                    store_windows<R>(target, at, lanes, taps);
                 });
             }
     }
 };
 
-template <int N> static int run_winograd_weight(const Call& call, const Plan& plan) {
-    WinogradWeight<N> run(call, plan.winograd);
-    const int status = plan.winograd.mode == RUNS ? run.runs(call.threads) : run.shared_tiles(call.threads);
+template <int N, int R> static int run_winograd_weight(const Call& call, const WinogradPlan& plan) {
+    WinogradWeight<N, R> run(call, plan);
+    const int status = plan.mode == RUNS ? run.runs(call.threads) : run.shared_tiles(call.threads);
     return status == CG_OK && is_raised(&run.spoiled) ? int(STATUS_REDO_DIRECT) : status;
+}
+
+template <int N> static int run_winograd_weight(const Call& call, const Plan& plan) {
+    const WinogradPlan& w = plan.winograd;
+    return w.grid.window == 3 ? run_winograd_weight<N, 3>(call, w) : run_winograd_weight<N, 5>(call, w);
 }
 
 }  // namespace
