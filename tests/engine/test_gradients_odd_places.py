@@ -191,3 +191,62 @@ def test_tiny_bfloat16_values(exponent):
     want = textbook.conv_backward(*(a.astype("f8") for a in (g, x, w)), (1, 1), ((1, 1),) * 2, (1, 1), False, 1)
     for mine, theirs in zip((got.input, got.weight), want[:2], strict=True):
         assert np.array_equal(mine.astype("f8"), theirs.astype(np.float32).astype(ml_dtypes.bfloat16).astype("f8"))
+
+
+def test_read_only_buffers_are_refused_by_the_short_way_too():
+    """After a call that made the short way known: an error, and the memory as it was."""
+    x, w, g = (integers(s, i) for i, s in enumerate(((2, 4, 9, 9), (6, 4, 3, 3), (2, 6, 9, 9))))
+    plan = convgrad.plan(Request.parse("conv n2 c4>6 i9x9 k3x3 p1 fp32"))
+    sealed = np.full(x.shape, 7, np.float32)
+    plan.run(g, x, w, out=(sealed, None, None))
+    sealed[...] = 7
+    sealed.flags.writeable = False
+    with pytest.raises(convgrad.ConvGradError, match="read-only"):
+        plan.run(g, x, w, out=(sealed, None, None))
+    assert (sealed == 7).all()
+
+
+def test_calls_that_alternate_between_strides():
+    """Channels last, channels first, reversed, and back: the same numbers, as the operands lie."""
+    x, w, g = (integers(s, i) for i, s in enumerate(((2, 4, 9, 9), (6, 4, 3, 3), (2, 6, 9, 9))))
+    plan = convgrad.plan(Request.parse("conv n2 c4>6 i9x9 k3x3 p1 fp32"))
+    want = plan.run(g, x, w)
+    last = lambda a: np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1)  # noqa: E731
+    back = lambda a: np.ascontiguousarray(a[..., ::-1])[..., ::-1]  # noqa: E731
+    for how in (last, back, last, lambda a: a, back, last):
+        got = plan.run(how(g), how(x), how(w))
+        assert np.array_equal(got.input, want.input) and np.array_equal(got.weight, want.weight)
+        if how is last:
+            assert got.input.strides == last(x).strides and got.weight.strides == last(w).strides
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_the_reference_engine_is_the_textbook(transposed, monkeypatch):
+    """Padding, stride, dilation, groups on integers; float16 sums are rounded; axes of TBC are put back."""
+    monkeypatch.setenv("CONVGRAD_ENGINE", "reference")
+    x, w = integers((2, 4, 9, 8)), integers((4, 3, 3, 2) if transposed else (6, 2, 3, 2), 1)
+    g = integers((2, 6, 18, 8) if transposed else (2, 6, 5, 8), 2)
+    options = {"stride": (2, 1), "padding": (1, 1), "dilation": (1, 2), "groups": 2, "transposed": transposed}
+    if transposed:
+        options["output_padding"] = (1, 0)
+    want = textbook.conv_backward(*(a.astype("f8") for a in (g, x, w)), (2, 1), ((1, 1), (1, 1)), (1, 2), transposed, 2)
+    got = convgrad.conv_backward(g, x, w, **options)
+    for mine, theirs in zip((got.input, got.weight, got.bias), want, strict=True):
+        assert np.array_equal(mine, theirs)
+    ones = np.ones((1, 1, 4096), np.float16)
+    near = ones * np.float16(1.001)
+    half = convgrad.conv_backward(ones, near, ones[..., :1])
+    assert float(half.weight.item()) == float(np.float16(4096 * float(near[0, 0, 0])))
+    tbc = integers((7, 2, 5)), integers((7, 2, 3), 1), integers((3, 3, 5), 2)
+    mine = convgrad.conv_tbc_backward(*tbc, pad=1)
+    monkeypatch.setenv("CONVGRAD_ENGINE", "native")
+    theirs = convgrad.conv_tbc_backward(*tbc, pad=1)
+    assert all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+def test_how_much_result_memory_is_kept(monkeypatch):
+    """256 MiB unless the environment says otherwise."""
+    monkeypatch.delenv("CONVGRAD_RESULT_MEMORY_MIB", raising=False)
+    assert result_memory._most_kept() == 256 << 20
+    monkeypatch.setenv("CONVGRAD_RESULT_MEMORY_MIB", "3")
+    assert result_memory._most_kept() == 3 << 20

@@ -23,15 +23,18 @@ def tensor(array, dtype, cast):
 
 
 def engine_load(array, dtype, cast):
-    out = np.empty(array.size, np.float32)
+    out = np.full(array.size + 16, 77, np.float32)
     assert library.library().cg_load(ctypes.addressof(tensor(array, dtype, cast)), array.size, out.ctypes.data) == 0
-    return out
+    assert (out[array.size :] == 77).all(), "written behind the last element"
+    return out[: array.size]
 
 
 def engine_store(values, dtype, cast):
-    out = np.zeros(values.size, rounding.storage(dtype))
-    assert library.library().cg_store(ctypes.addressof(tensor(out, dtype, cast)), out.size, values.ctypes.data) == 0
-    return out
+    out = np.zeros(values.size + 16, rounding.storage(dtype))
+    out.view(np.uint8)[...] = 0x55
+    assert library.library().cg_store(ctypes.addressof(tensor(out, dtype, cast)), values.size, values.ctypes.data) == 0
+    assert (out[values.size :].view(np.uint8) == 0x55).all(), "written behind the last element"
+    return out[: values.size]
 
 
 def same(a, b):

@@ -156,6 +156,55 @@ def test_roles_go_together_by_number(tmp_path, capsys):
     assert "2 results: 2 pass, 0 fail" in capsys.readouterr().out
 
 
+def test_a_file_is_not_compared_with_a_directory(tmp_path, capsys):
+    """Either way round, in these words; the same elements in another shape are compared."""
+    np.save(tmp_path / "a.npy", np.arange(4, dtype=np.float32))
+    np.save(tmp_path / "b.npy", np.arange(4, dtype=np.float32).reshape(2, 2))
+    for pair in (("a.npy", "."), (".", "a.npy")):
+        assert main(["compare", *(str(tmp_path / name) for name in pair)]) == 2
+        assert "compare two files, or two directories" in capsys.readouterr().err
+    assert main(["compare", str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]) == 0
+
+
+def test_a_golden_directory_judges_bits_and_ratios(tmp_path, capsys):
+    """Its inputs give the exact bits and the partner; a directory without results of its cases is an error."""
+    line = "conv n1 c2>2 i5x5 k3x3 fp16 on=A2"
+    golden, run, empty = (str(tmp_path / name) for name in ("golden", "run", "empty"))
+    (tmp_path / "empty").mkdir()
+    assert main(["golden", line, "-o", golden]) == 0
+    assert main(["compare", empty, golden]) == 2
+    assert "holds no results of the cases" in capsys.readouterr().err
+    files.write(tmp_path / "x.json", files.read(line))
+    assert main(["run", str(tmp_path / "x.json"), "--save", run, "-q"]) == 0
+    capsys.readouterr()
+    judged = {}
+    for standard in ("exact", "double-benchmark:L1"):
+        main(["compare", run, golden, "--json", "--standard", standard])
+        found = json.loads(capsys.readouterr().out)["results"]
+        judged[standard] = {j["passed"] for result in found for j in result["judged"]}
+        assert len(found) == 3
+    assert judged == {"exact": {True}, "double-benchmark:L1": {True}}
+
+
+def test_raw_files_hold_whole_elements(tmp_path, capsys):
+    """Five bytes are no float32 tensor: nothing is cut off in silence."""
+    for name in ("output_0_float32.bin", "golden_0_float32.bin"):
+        (tmp_path / name).write_bytes(b"\0" * 5)
+    assert main(["compare", str(tmp_path / "output_0_float32.bin"), str(tmp_path / "golden_0_float32.bin")]) == 2
+    assert "5 bytes are no whole number of float32 elements" in capsys.readouterr().err
+
+
+def test_golden_data_of_a_seed_and_of_enabled_cases(tmp_path):
+    """Another --seed draws other inputs, the same one the same; a disabled case is not written."""
+    files.write(tmp_path / "x.json", [replace(ZEROS, seed=None, expect=None, enabled=e) for e in (True, False)])
+    found = []
+    for name, seed in (("a", "1"), ("b", "2"), ("c", "1")):
+        assert main(["golden", str(tmp_path / "x.json"), "-o", str(tmp_path / name), "--seed", seed]) == 0
+        found.append(sorted((p.name, p.read_bytes()) for p in (tmp_path / name).rglob("input_*")))
+        assert len(json.loads((tmp_path / name / "manifest.json").read_text())["cases"]) == 1
+    assert found[0] == found[2] != found[1] and len(found[0]) == 3
+
+
 # ---- the literal numbers of the page -------------------------------------------------------------------------
 
 
