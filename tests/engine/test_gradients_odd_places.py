@@ -244,6 +244,16 @@ def test_the_reference_engine_is_the_textbook(transposed, monkeypatch):
     assert all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
 
 
+@pytest.mark.parametrize("engine", ["reference", "native"])
+def test_a_result_is_rounded_to_the_compute_dtype_first(engine, monkeypatch):
+    """float32 tensors computed in float16: grad_input is a float16 number, though it is stored as float32."""
+    monkeypatch.setenv("CONVGRAD_ENGINE", engine)
+    plan = convgrad.plan(Request.parse("conv n1 c1>1 i3 k1 fp32 math=fp16 on=A2"))
+    near = 1 + 2.0**-10
+    got = plan.run(*(np.full(s, near, np.float32) for s in ((1, 1, 3), (1, 1, 3), (1, 1, 1))))
+    assert got.input.tolist() == [[[1 + 2.0**-9] * 3]], "not 1 + 2^-9 + 2^-20"
+
+
 def test_how_much_result_memory_is_kept(monkeypatch):
     """256 MiB unless the environment says otherwise."""
     monkeypatch.delenv("CONVGRAD_RESULT_MEMORY_MIB", raising=False)

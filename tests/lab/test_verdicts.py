@@ -133,6 +133,33 @@ def test_the_gravest_outcome_is_the_exit_code():
     assert exit_code(Counter({"refused": 1, "pass": 9})) == 3 and exit_code(Counter({"pass": 9})) == 0
 
 
+def test_a_case_expected_to_pass_that_is_refused_fails():
+    """Expected status 0 is an expectation like any other."""
+    refused = make("x", "conv n1 c1>1 i300 k300 fp16 on=A2", expect=0)
+    record, _ = case_run.run_case(0, refused, Settings())
+    assert record["outcome"] == "fail" and record["message"].startswith("expected status 0, got ")
+
+
+def test_one_failing_gradient_fails_the_case(monkeypatch):
+    """Two good gradients do not outvote a bad one."""
+    real = case_run.runs.subject
+
+    def spoiled(plan, tensors, threads=None):
+        results, seconds = real(plan, tensors, threads)
+        last = list(results)[-1]
+        return {k: (v * 2 if k is last else v).astype(v.dtype) for k, v in results.items()}, seconds
+
+    monkeypatch.setattr(case_run.runs, "subject", spoiled)
+    record, _ = case_run.run_case(0, make("x", "conv n1 c2>2 i5x5 k3x3 fp16 on=A2", "constant:1"), Settings())
+    assert record["outcome"] == "fail" and [f["passed"] for f in record["results"]] == [True, True, False]
+
+
+def test_a_case_beyond_the_memory_is_not_started():
+    """It is an error with the numbers, and nothing was computed."""
+    record, results = case_run.run_case(0, make("x", "conv n1 c2>2 i5x5 k3x3 fp16 on=A2"), Settings(most_bytes=1000))
+    assert record["outcome"] == "error" and "GiB to judge" in record["message"] and not results
+
+
 # ---- comparing directories -----------------------------------------------------------------------------------
 
 
@@ -271,6 +298,14 @@ def test_times_are_said_in_their_unit(seconds, said):
     assert _time(seconds) == said and share(0) == "0" and share(0.00012) == "0.012 %"
 
 
+def test_data_cannot_end_its_script_element(record):
+    """A message with `</script>` and line separators stays inside the JSON, and reads back."""
+    evil = "</script><script>alert(1)</script>\u2028\u2029"
+    text = page("x", HEAD, [{**record, "outcome": "fail", "message": evil}])
+    data = re.search(r'id="details">(.*?)</script>', text, re.S)[1]
+    assert json.loads(data)["0"]["m"] == evil and text.count("<script") == 3 and "\u2028" not in data
+
+
 # ---- advice and limits ---------------------------------------------------------------------------------------
 
 
@@ -321,6 +356,12 @@ def test_a_disabled_case_survives_the_kits_table(tmp_path):
     """`is_enabled` goes out and comes back."""
     files.write(tmp_path / "x.csv", [ZEROS, replace(ZEROS, enabled=True)])
     assert [c.enabled for c in files.read(tmp_path / "x.csv")] == [False, True]
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path):
+    """Files that begin with one are read like those that do not."""
+    (tmp_path / "x.txt").write_bytes(b"\xef\xbb\xbfconv n1 c1>1 i3 k3 fp16 on=A2   # first\n")
+    assert [c.name for c in files.read(tmp_path / "x.txt")] == ["first"]
 
 
 def test_a_seed_of_zero_is_the_cases_own():
