@@ -22,7 +22,7 @@ from convgrad.lab.cases.case import Case, make
 from convgrad.lab.judging.bootstrap import Recheck, recheck
 from convgrad.lab.judging.judge import Judged, Measured, judge
 from convgrad.lab.report.page import _percent, _time, collect, page, share, worst
-from convgrad.lab.run import case_run
+from convgrad.lab.run import case_run, tables
 from convgrad.lab.run.case_run import Settings, guarded
 from convgrad.rules.check import check
 
@@ -195,7 +195,7 @@ def test_a_file_is_not_compared_with_a_directory(tmp_path, capsys):
 
 def test_a_golden_directory_judges_bits_and_ratios(tmp_path, capsys):
     """Its inputs give the exact bits and the partner; a directory without results of its cases is an error."""
-    line = "conv n1 c2>2 i5x5 k3x3 fp16 on=A2"
+    line = "conv n1 c2>2 i5x5 k3x3 fp32 math=fp16 on=A2"  # grad_input is rounded to float16 and stored as float32
     golden, run, empty = (str(tmp_path / name) for name in ("golden", "run", "empty"))
     (tmp_path / "empty").mkdir()
     assert main(["golden", line, "-o", golden]) == 0
@@ -288,6 +288,13 @@ def test_counts_and_outcomes_of_the_page(record):
     found = collect(many)
     assert found.total == 1610 and len(found.shown) == 1500
     assert sum(r["outcome"] == "fail" for r in found.shown) == 10
+
+
+def test_tables_count_milliseconds(record):
+    """Two milliseconds are 2.0 in the table, three of PyTorch's 3.0."""
+    (first, *_) = tables.rows(timed(record, 0, 0.002, 0.003))
+    row = dict(zip(tables.COLUMNS, first, strict=True))
+    assert (row["milliseconds"], row["pytorch_milliseconds"]) == (2.0, 3.0)
 
 
 @pytest.mark.parametrize("seconds, said", [
