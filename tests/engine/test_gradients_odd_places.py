@@ -128,6 +128,23 @@ def test_bias_of_windows_cut_into_groups_of_taps(window):
     assert np.array_equal(got.weight[:, :, -1], np.einsum("nol,ncl->oc", g, x[:, :, window - 1 :]))
 
 
+SIZES = [(8, 16, 56), (3, 40, 33), (5, 24, 13), (16, 8, 40), (1, 64, 7), (2, 13, 101)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16], ids=str)
+@pytest.mark.parametrize("batch, channels, size", SIZES)
+def test_bias_beside_the_weight_gradient(batch, channels, size, dtype):
+    """Summed in several runs of pixels, odd numbers of them among it, channels first and last: every pixel once."""
+    x, w = integers((batch, 16, size, size), 0, dtype, 2), integers((channels, 16, 3, 3), 1, dtype, 2)
+    g = np.ones((batch, channels, size, size), dtype)
+    g[:, ::2] = 2
+    for last in (False, True):
+        operands = [np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1) if last else a for a in (g, x, w)]
+        found = convgrad.conv_backward(*operands, padding=1, output_mask=(False, True, True)).bias.astype("f8")
+        pixels = np.array(batch * size * size * np.where(np.arange(channels) % 2, 1, 2), dtype).astype("f8")
+        assert np.array_equal(found, pixels)
+
+
 @pytest.mark.parametrize("product, math", [*itertools.product(("A2", "950", "910", "cpu"), range(4))])
 @pytest.mark.parametrize("dtype", ["fp32", "fp16", "bf16"])
 def test_bias_channels_last_under_every_math(product, math, dtype):

@@ -22,7 +22,7 @@ from convgrad.lab.cases.case import Case, make
 from convgrad.lab.judging.bootstrap import Recheck, recheck
 from convgrad.lab.judging.judge import Judged, Measured, judge
 from convgrad.lab.report.page import _percent, _time, collect, page, share, worst
-from convgrad.lab.run import case_run, tables
+from convgrad.lab.run import case_run, tables, workers
 from convgrad.lab.run.case_run import Settings, guarded
 from convgrad.rules.check import check
 
@@ -374,3 +374,25 @@ def test_a_byte_order_mark_is_no_text(tmp_path):
 def test_a_seed_of_zero_is_the_cases_own():
     """Seed 0 does not mean: draw one."""
     assert ZEROS.seed_for(5) == 0 and replace(ZEROS, seed=None).seed_for(5) != replace(ZEROS, seed=None).seed_for(6)
+
+
+def test_a_refusal_holds_the_value_it_is_about():
+    """What was got, not only the sentence: a window of 300."""
+    verdict = check(Request.parse("conv n1 c1>1 i300 k300 fp16 on=A2"))
+    assert verdict.value is not None and "300" in str(verdict.value)
+
+
+def test_processes_share_the_cores(monkeypatch):
+    """Eight cores, two processes: four engine threads each."""
+    seen = []
+    monkeypatch.setattr(workers, "cores", lambda: 8)
+
+    class Crew:
+        def __init__(self, cases, settings, jobs, save):
+            seen.append((settings.threads, jobs))
+
+        def records(self):
+            return iter(())
+
+    monkeypatch.setattr(workers, "_Crew", Crew)
+    assert list(workers.run_all([], Settings(), 2)) == [] and seen == [(4, 2)]
