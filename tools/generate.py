@@ -20,7 +20,15 @@ from convgrad.ascendc.from_line import Gradient
 from convgrad.ascendc.line_runs import walk_picture
 from convgrad.core import dtypes, products, rounding, standards
 from convgrad.core.dtypes import Dtype, Ties
-from convgrad.generate import benchmark_pictures, c_tables, format_pictures, linked_pages, precision_pages, rules_pages
+from convgrad.generate import (
+    ascendc_tables,
+    benchmark_pictures,
+    c_tables,
+    format_pictures,
+    linked_pages,
+    precision_pages,
+    rules_pages,
+)
 from convgrad.lab.cases import own
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -194,6 +202,16 @@ GENERATED: dict[str, Callable[[], str]] = {
     ),
     "native/generated/acl_dtypes.inc": acl_dtypes_include,
     "native/generated/products.inc": products_include,
+    **{
+        f"native/{name}": lambda table=table: table(NOTICE.format(source="src/convgrad/ascendc"))  # type: ignore[misc]
+        for name, table in {
+            "sdk/kernel/convgrad_tile/records.inc": ascendc_tables.records_include,
+            "sdk/kernel/convgrad_tile/enums.inc": ascendc_tables.enums_include,
+            "sdk/kernel/convgrad_tile/type_demands.inc": ascendc_tables.type_demands_include,
+            "generated/tile_calls.inc": ascendc_tables.calls_include,
+            "generated/tile_checks.inc": ascendc_tables.checks_include,
+        }.items()
+    },
 }
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 RECORD = Path(__file__).with_name("abi.txt")
 ENGINE_HEADER = Path(__file__).resolve().parents[2] / "native" / "include" / "convgrad.h"
+C_HEADERS = Path(__file__).resolve().parents[2] / "native" / "sdk" / "include"
 
 
 def _output(*words: str | Path, text: str | None = None) -> str:
@@ -74,7 +75,7 @@ def snapshot() -> list[str]:
             lines.append(f"{kind} {path.relative_to(prefix)}")
         lines += _symbols(prefix / "lib64" / "libconvgrad.so")
         include = prefix / "include"
-        for header in sorted(include.rglob("*.h")):
+        for header in sorted(path for path in include.rglob("*.h") if (C_HEADERS / path.relative_to(include)).exists()):
             lines += _header(header, str(header.relative_to(include)), include)
         lines += _header(ENGINE_HEADER, ENGINE_HEADER.name, ENGINE_HEADER.parent)
     return lines

@@ -3,7 +3,9 @@
     DIR/include/{acl,aclnn,aclnnop}   headers, clean C11 and C++11
     DIR/lib64                         one real library; every other name is a symlink to it, so it is mapped once
     DIR/set_env.sh, bin/setenv.bash   the environment build and run scripts expect
-    DIR/share/{cmake,pkgconfig}       find_package(convgrad), pkg-config convgrad-aclnn
+    DIR/include/...                   kernel_operator.h, lib/conv_backprop, tikicpulib.h: Ascend C kernels, C++17
+    DIR/bin/convgrad-cxx              a compiler of kernels: convgrad-cxx FILE.cpp -o PROGRAM
+    DIR/share/{cmake,pkgconfig}       find_package(convgrad), find_package(tikicpulib), convgrad-aclnn, convgrad-ascendc
     DIR/share/convgrad/manifest.json  what was installed, for --uninstall
 """
 
@@ -27,7 +29,8 @@ from convgrad.text.terminal import UsageError, print_json
 LIBRARY = "libconvgrad.so"
 LIBRARY_NAMES = (
     "libascendcl.so", "libacl_rt.so", "libnnopbase.so", "libopapi.so", "libopapi_nn.so", "libopapi_math.so",
-    "libcust_opapi.so", "libop_common.so", "libruntime.so", "libhccl.so", "libconvgrad_aclnn.so",
+    "libcust_opapi.so", "libop_common.so", "libruntime.so", "libhccl.so", "libconvgrad_aclnn.so", "libtiling_api.so",
+    "libplatform.so", "libregister.so",
 )  # fmt: skip
 """Every name a build script may link; all of them are the one library."""
 MANIFEST = Path("share/convgrad/manifest.json")
@@ -42,7 +45,8 @@ def install(prefix: Path, *, compile_anew: bool = False) -> list[str]:
     sources = _package_directory("_native")
     native = sources / "native"
     files = {path.relative_to(root): path for root in (native / "sdk/prefix",) for path in _files(root)}
-    files |= {"include" / path.relative_to(native / "sdk/include"): path for path in _files(native / "sdk/include")}
+    for root in (native / "sdk/include", native / "sdk/kernel"):  # C, and C++ for kernels
+        files |= {"include" / path.relative_to(root): path for path in _files(root)}
     links = {Path("lib64") / name: LIBRARY for name in LIBRARY_NAMES} | {Path("opp/lib64"): "../lib64"}
     library = Path("lib64") / LIBRARY
     written = [*files, *links, library]
@@ -180,7 +184,8 @@ def _replace(target: Path, source: Path) -> None:
     content = source.read_bytes()
     if target.suffix == ".pc":
         content = content.replace(b"@VERSION@", convgrad.__version__.encode())
-    write_bytes(target, content, 0o755 if target.suffix == ".so" else 0o644)
+    runs = target.suffix == ".so" or content[:2] == b"#!"
+    write_bytes(target, content, 0o755 if runs else 0o644)
 
 
 def _link(target: Path, points_to: str) -> None:

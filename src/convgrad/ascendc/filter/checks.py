@@ -26,27 +26,30 @@ def l1_bytes(r: Record) -> int:
     return a1_bytes(r) * r.al1Pbuffer + b1_bytes(r) * r.bl1Pbuffer
 
 
+def input_of_one_load(r: Record) -> int:
+    """Input elements that one L1 load touches at most."""
+    return r.input_elements_in_l1(r.stepKb * r.baseK, r.stepN * r.baseN)
+
+
 CONSISTENCY: tuple[Check[Record], ...] = (
     fields_check("tiling.c0", "channelSize and k0 must be 16, m0 and n0 16", "channelSize k0 m0 n0",
-                 lambda r: r.channelSize == r.k0 == r.m0 == r.n0 == 16),
+                 "channelSize == k0 == m0 == n0 == 16"),
     fields_check("tiling.cin1", "cin1G must be cin / channelSize rounded up", "cin cin1G channelSize",
-                 lambda r: r.cin1G == r.cin1),
+                 "cin1G == ceil_div(cin, channelSize)"),
     fields_check("tiling.cout1", "cout1G must be cout rounded up to 16, by channelSize", "cout cout1G channelSize",
-                 lambda r: r.cout1G == r.weight_cout // r.channelSize),
+                 "cout1G == weight_cout // channelSize"),
     fields_check("tiling.bl1_bound", "bl1Bound must hold the input of stepKb * baseK positions, stepN * baseN columns",
-                 "bl1Bound stepKb baseK stepN baseN",
-                 lambda r: r.bl1Bound >= r.input_elements_in_l1(r.stepKb * r.baseK, r.stepN * r.baseN)),
+                 "bl1Bound stepKb baseK stepN baseN", "bl1Bound >= input_of_one_load",
+                 input_of_one_load=input_of_one_load),
     fields_check("tiling.single", "singleCoreDk, singleCoreGroup and singleCoreBatch must be 1",
                  "singleCoreDk singleCoreGroup singleCoreBatch",
-                 lambda r: r.singleCoreDk == r.singleCoreGroup == r.singleCoreBatch == 1),
+                 "singleCoreDk == singleCoreGroup == singleCoreBatch == 1"),
 )  # fmt: skip
 
 L1: Check[Record] = capacity_check(
-    "L1",
-    lambda p: p.l1Size,
-    l1_bytes,
-    lambda r: f"gradOutput {a1_bytes(r)} * {r.al1Pbuffer} + input {b1_bytes(r)} * {r.bl1Pbuffer}",
-)
+    "L1", "l1Size", "gradOutput {a1_bytes} * {al1Pbuffer} + input {b1_bytes} * {bl1Pbuffer}",
+    l1_bytes=l1_bytes, a1_bytes=a1_bytes, b1_bytes=b1_bytes,
+)  # fmt: skip
 ROWS = rows_of(MUST_BE_POSITIVE, CONSISTENCY, L1)
 
 

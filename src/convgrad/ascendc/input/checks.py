@@ -64,101 +64,67 @@ def weights_stay(r: Record) -> bool:
     )
 
 
+def trailing_pad_rows(r: Record) -> int:
+    """backpropPadDown as it follows from the sizes."""
+    return trailing_pad(r.hi, r.ho, r.strideH, r.padUp)
+
+
+def trailing_pad_columns(r: Record) -> int:
+    """backpropPadRight as it follows from the sizes."""
+    return trailing_pad(r.wi, r.wo, r.strideW, r.padLeft)
+
+
+def trailing_pad_planes(r: Record) -> int:
+    """backpropPadTail as it follows from the sizes."""
+    return trailing_pad(r.di, r.dout, r.strideD, r.padFront)
+
+
 CONSISTENCY: tuple[Check[Record], ...] = (
-    fields_check(
-        "tiling.c0",
-        "c0 must be 16 (c0Bits 4), or 8 (c0Bits 3) for float32",
-        "c0 c0Bits",
-        lambda r: (r.c0, r.c0Bits) in ((16, 4), (8, 3)),
-    ),
-    fields_check(
-        "tiling.cout1",
-        "cout1 and cout1G must be cout / c0 rounded up",
-        "cout c0 cout1 cout1G",
-        lambda r: r.cout1 == r.cout1G == ceil_div(r.cout, r.c0),
-    ),
-    fields_check(
-        "tiling.cin1",
-        "cin1 and cin1G must be cin / c0 rounded up",
-        "cin c0 cin1 cin1G",
-        lambda r: r.cin1 == r.cin1G == ceil_div(r.cin, r.c0),
-    ),
-    fields_check(
-        "tiling.pad_up",
-        "backpropPadUp must be (hk - 1) * dilationH - padUp, in 0...255",
-        "backpropPadUp hk dilationH padUp",
-        lambda r: r.backpropPadUp == (r.hk - 1) * r.dilationH - r.padUp and r.backpropPadUp <= 255,
-    ),
-    fields_check(
-        "tiling.pad_left",
-        "backpropPadLeft must be (wk - 1) * dilationW - padLeft, in 0...255",
-        "backpropPadLeft wk dilationW padLeft",
-        lambda r: r.backpropPadLeft == (r.wk - 1) * r.dilationW - r.padLeft and r.backpropPadLeft <= 255,
-    ),
-    fields_check(
-        "tiling.pad_down",
-        "backpropPadDown must follow from hi, ho, strideH and padUp",
-        "backpropPadDown hi ho strideH padUp",
-        lambda r: r.backpropPadDown == trailing_pad(r.hi, r.ho, r.strideH, r.padUp),
-    ),
-    fields_check(
-        "tiling.pad_right",
-        "backpropPadRight must follow from wi, wo, strideW and padLeft",
-        "backpropPadRight wi wo strideW padLeft",
-        lambda r: r.backpropPadRight == trailing_pad(r.wi, r.wo, r.strideW, r.padLeft),
-    ),
-    fields_check(
-        "tiling.pad_tail",
-        "backpropPadTail must follow from di, dout, strideD and padFront",
-        "backpropPadTail di dout strideD padFront",
-        lambda r: r.backpropPadTail == trailing_pad(r.di, r.dout, r.strideD, r.padFront),
-    ),
-    fields_check("tiling.step1", "stepM and stepN must be 1", "stepM stepN", lambda r: r.stepM == r.stepN == 1),
-    fields_check(
-        "tiling.step_ka",
-        "stepKa * baseK must be a multiple of hk * wk * c0 and at most 65535",
-        "stepKa baseK hk wk c0",
-        lambda r: r.stepKa * r.baseK % r.k_of_block == 0 and r.stepKa * r.baseK <= 65535,
-    ),
-    fields_check(
-        "tiling.step_kb",
-        "stepKb * baseK must be a multiple of hk * wk * c0",
-        "stepKb baseK hk wk c0",
-        lambda r: r.stepKb * r.baseK % r.k_of_block == 0,
-    ),
-    fields_check(
-        "tiling.single_m",
-        "singleCoreM must be whole gradInput rows",
-        "singleCoreM wi",
-        lambda r: r.singleCoreM % r.wi == 0,
-    ),
-    fields_check(
-        "tiling.single_cin",
-        "singleCoreCin must be the channels in singleCoreCin1 blocks, at most cin, or these blocks whole",
-        "singleCoreCin singleCoreCin1 cin",
-        lambda r: r.singleCoreCin in (min(r.cin, r.singleCoreCin1 * r.c0), r.singleCoreCin1 * r.c0),
-    ),
-    fields_check(
-        "tiling.single_cout",
-        "singleCoreCout must be the channels in singleCoreCout1 blocks, at most cout, or these blocks whole",
-        "singleCoreCout singleCoreCout1 cout",
-        lambda r: r.singleCoreCout in (min(r.cout, r.singleCoreCout1 * r.c0), r.singleCoreCout1 * r.c0),
-    ),
-    fields_check(
-        "tiling.zeroing",
-        "initOutputFlag must be 1 when some gradInput elements are never written, else 0 or 1",
-        "initOutputFlag",
-        lambda r: r.initOutputFlag == 1 or (r.initOutputFlag == 0 and not leaves_elements_unwritten(r)),
-    ),
-)
+    fields_check("tiling.c0", "c0 must be 16 (c0Bits 4), or 8 (c0Bits 3) for float32", "c0 c0Bits",
+                 "c0 == 16 and c0Bits == 4 or c0 == 8 and c0Bits == 3"),
+    fields_check("tiling.cout1", "cout1 and cout1G must be cout / c0 rounded up", "cout c0 cout1 cout1G",
+                 "cout1 == cout1G == ceil_div(cout, c0)"),
+    fields_check("tiling.cin1", "cin1 and cin1G must be cin / c0 rounded up", "cin c0 cin1 cin1G",
+                 "cin1 == cin1G == ceil_div(cin, c0)"),
+    fields_check("tiling.pad_up", "backpropPadUp must be (hk - 1) * dilationH - padUp, in 0...255",
+                 "backpropPadUp hk dilationH padUp", "backpropPadUp == (hk - 1) * dilationH - padUp <= 255"),
+    fields_check("tiling.pad_left", "backpropPadLeft must be (wk - 1) * dilationW - padLeft, in 0...255",
+                 "backpropPadLeft wk dilationW padLeft", "backpropPadLeft == (wk - 1) * dilationW - padLeft <= 255"),
+    fields_check("tiling.pad_down", "backpropPadDown must follow from hi, ho, strideH and padUp",
+                 "backpropPadDown hi ho strideH padUp", "backpropPadDown == trailing_pad_rows",
+                 trailing_pad_rows=trailing_pad_rows),
+    fields_check("tiling.pad_right", "backpropPadRight must follow from wi, wo, strideW and padLeft",
+                 "backpropPadRight wi wo strideW padLeft", "backpropPadRight == trailing_pad_columns",
+                 trailing_pad_columns=trailing_pad_columns),
+    fields_check("tiling.pad_tail", "backpropPadTail must follow from di, dout, strideD and padFront",
+                 "backpropPadTail di dout strideD padFront", "backpropPadTail == trailing_pad_planes",
+                 trailing_pad_planes=trailing_pad_planes),
+    fields_check("tiling.step1", "stepM and stepN must be 1", "stepM stepN", "stepM == stepN == 1"),
+    fields_check("tiling.step_ka", "stepKa * baseK must be a multiple of hk * wk * c0 and at most 65535",
+                 "stepKa baseK hk wk c0", "stepKa * baseK % k_of_block == 0 and stepKa * baseK <= 65535"),
+    fields_check("tiling.step_kb", "stepKb * baseK must be a multiple of hk * wk * c0", "stepKb baseK hk wk c0",
+                 "stepKb * baseK % k_of_block == 0"),
+    fields_check("tiling.single_m", "singleCoreM must be whole gradInput rows", "singleCoreM wi",
+                 "singleCoreM % wi == 0"),
+    fields_check("tiling.single_cin",
+                 "singleCoreCin must be the channels in singleCoreCin1 blocks, at most cin, or these blocks whole",
+                 "singleCoreCin singleCoreCin1 cin",
+                 "singleCoreCin in (min(cin, singleCoreCin1 * c0), singleCoreCin1 * c0)"),
+    fields_check("tiling.single_cout",
+                 "singleCoreCout must be the channels in singleCoreCout1 blocks, at most cout, or these blocks whole",
+                 "singleCoreCout singleCoreCout1 cout",
+                 "singleCoreCout in (min(cout, singleCoreCout1 * c0), singleCoreCout1 * c0)"),
+    fields_check("tiling.zeroing",
+                 "initOutputFlag must be 1 when some gradInput elements are never written, else 0 or 1",
+                 "initOutputFlag", "initOutputFlag == 1 or initOutputFlag == 0 and not leaves_elements_unwritten",
+                 leaves_elements_unwritten=leaves_elements_unwritten),
+)  # fmt: skip
 
 
 L1: Check[Record] = capacity_check(
-    "L1",
-    lambda p: p.l1Size,
-    l1_bytes,
-    lambda r: f"gradOutput {a1_bytes(r)} * {r.al1Pbuffer} + weight {b1_bytes(r)} * {r.bl1Pbuffer}",
-)
+    "L1", "l1Size", "gradOutput {a1_bytes} * {al1Pbuffer} + weight {b1_bytes} * {bl1Pbuffer}",
+    l1_bytes=l1_bytes, a1_bytes=a1_bytes, b1_bytes=b1_bytes,
+)  # fmt: skip
 ROWS = rows_of(MUST_BE_POSITIVE, CONSISTENCY, L1)
 
 

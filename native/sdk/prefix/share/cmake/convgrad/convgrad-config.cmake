@@ -1,4 +1,5 @@
-# find_package(convgrad) gives one target: convgrad::aclnn, the headers and the library of this prefix.
+# find_package(convgrad) gives two targets with the headers and the library of this prefix: convgrad::aclnn for programs
+# that call aclnn, convgrad::ascendc for Ascend C kernels and what launches them.
 get_filename_component(CONVGRAD_PREFIX "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 if(NOT TARGET convgrad::aclnn)
   add_library(convgrad::aclnn SHARED IMPORTED)
@@ -7,4 +8,12 @@ if(NOT TARGET convgrad::aclnn)
     IMPORTED_SONAME "libconvgrad.so"
     INTERFACE_INCLUDE_DIRECTORIES
       "${CONVGRAD_PREFIX}/include;${CONVGRAD_PREFIX}/include/aclnn;${CONVGRAD_PREFIX}/include/aclnnop")
+endif()
+if(NOT TARGET convgrad::ascendc)
+  find_package(Threads REQUIRED)
+  add_library(convgrad::ascendc INTERFACE IMPORTED)
+  set_target_properties(convgrad::ascendc PROPERTIES
+    INTERFACE_LINK_LIBRARIES "convgrad::aclnn;Threads::Threads"
+    INTERFACE_COMPILE_FEATURES cxx_std_17
+    INTERFACE_COMPILE_DEFINITIONS "ASCENDC_CPU_DEBUG=1;__NPU_ARCH__=2201")
 endif()

@@ -1,0 +1,74 @@
+// Global memory of a launch: blocks that are known, regions that arguments open in them, and what happens to each
+// element.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "convgrad_tile.h"
+#include "records.h"
+
+namespace convgrad {
+namespace tile {
+
+// What happened to two bytes of a region: the rows of the Python ledger.
+struct Cell {
+    uint8_t stores = 0, adds = 0;  // up to 255
+    uint8_t flags = 0;
+    uint8_t unused = 0;
+    int16_t last = -1, plain = -1, filler = -1;  // cores: of the last store or add, the last store, the last fill
+    uint16_t last_clock = 0, plain_clock = 0, fill_clock = 0;
+};
+enum CellFlag : uint8_t { kTwoCores = 1, kOverwritten = 2, kZeroedLate = 4, kAddedBlind = 8, kRacing = 16 };
+
+// The record whose result a region holds.
+struct Judged {
+    enum { Nothing, GradInput, GradWeight } what = Nothing;
+    InputRecord input;
+    FilterRecord filter;
+};
+
+struct Region {
+    int number = 0;
+    std::string name;
+    char* start = nullptr;
+    size_t bytes = 0;
+    bool named_by_use = false;
+    std::vector<Cell> cells;  // made by the first store or fill
+    std::vector<bool> writers;
+    uint64_t out_of_range = 0;
+    Judged judged;
+};
+
+// A place in a region. Any may be made; only touching memory outside of the region is wrong.
+struct Place {
+    Region* region = nullptr;
+    int64_t element = 0;  // from the region's start
+    int32_t bytes = 2;    // of one element
+    int64_t given = 0;    // elements SetGlobalBuffer was told of, from `given_from` on; 0: not told
+    int64_t given_from = 0;
+
+    int64_t elements() const { return region ? static_cast<int64_t>(region->bytes) / bytes : 0; }
+    char* at(int64_t start) const { return region->start + (element + start) * bytes; }
+    // Whether the region, or what SetGlobalBuffer was told of it from its start on, is a tensor of so many elements.
+    bool holds(Whole size) const { return elements() == size || (given_from == 0 && given > 0 && given == size); }
+};
+
+Place place_of(const cgt_view& view);
+// Takes the name an operand has in messages, the first time it is used.
+void name_by_use(const Place& place, const char* name);
+
+// Whether `count` elements from `start` on may be touched; a finding if not.
+bool inside(const Place& place, Whole start, Whole count, const std::string& doing, cgt_where where);
+void mark_store(const Place& place, int64_t start, int64_t count, bool add);
+void mark_fill(const Place& place, int64_t start, int64_t count);
+
+void open_regions(const char* texts, const void* const* arguments, int count);
+// Coverage of every region that holds a result, as findings; the head line of the report, empty when there is none.
+std::string judge_regions();
+void close_regions();
+
+}  // namespace tile
+}  // namespace convgrad

@@ -1,0 +1,124 @@
+"""C++ kernels built with `convgrad-cxx` against an installed prefix, and run on the problems of the Python model."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from c_programs import ROOT, made_once, prefix
+from convgrad.ascendc import (
+    Conv3DBackpropFilterTilingData,
+    Conv3DBackpropInputTilingData,
+    TConv3DBackpropInputTiling,
+    TConv3DBpFilterTiling,
+    simulate,
+    simulate_filter,
+    tiling_to_bytes,
+    to_fractal_z_3d,
+    to_ndc1hwc0,
+)
+from convgrad.core import rounding
+from tile_problems import TileProblem
+
+KERNELS = ROOT / "tests" / "kernels"
+STRICT_WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
+C_NAMES = {"float16": "half", "bfloat16": "bfloat16_t"}
+
+
+def compiled(source: str | Path, *flags: str, compiler: str = "g++") -> subprocess.CompletedProcess[str]:
+    """What the compiler says of a kernel, without a program."""
+    return wrapper([str(KERNELS / source), "-fsyntax-only", *flags], compiler)
+
+
+def wrapper(arguments: Sequence[str], compiler: str = "g++") -> subprocess.CompletedProcess[str]:
+    """convgrad-cxx with these arguments."""
+    command = [str(prefix() / "bin/convgrad-cxx"), *arguments]
+    environment = {**os.environ, "CXX": compiler}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+def program(source: str | Path, *flags: str, compiler: str = "g++") -> Path:
+    """A kernel's program, built once."""
+
+    def make(directory: Path) -> None:
+        arguments = [str(KERNELS / source), *STRICT_WARNINGS, "-Wno-unused-but-set-variable", *flags]
+        done = wrapper([*arguments, "-o", str(directory / "program")], compiler)
+        assert done.returncode == 0, done.stderr
+
+    parts = [KERNELS / source, *sorted(KERNELS.glob("*.h")), prefix().name, compiler, *flags]
+    return made_once(f"kernel-{Path(source).stem}", parts, make) / "program"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a program ended: what it left in memory, what it printed, its exit code."""
+
+    result: np.ndarray
+    stderr: str
+    code: int
+
+
+def run_files(
+    binary: Path, cores: int, files: Sequence[bytes], result: np.ndarray, scratch: Path, **environment: str
+) -> Ran:
+    """Run a program on files of global memory; `result` gives shape and dtype of what it writes."""
+    paths = [scratch / f"operand{number}.bin" for number in range(len(files))]
+    for path, content in zip(paths, files, strict=True):
+        path.write_bytes(content)
+    out = scratch / "result.bin"
+    out.write_bytes(result.tobytes())
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("CONVGRAD_", "ASCEND_"))}
+    done = subprocess.run(
+        [str(binary), str(cores), *map(str, paths), str(out)], capture_output=True, text=True, check=False, timeout=120,
+        env={**clean, **environment},
+    )  # fmt: skip
+    return Ran(np.frombuffer(out.read_bytes(), result.dtype).reshape(result.shape), done.stderr, done.returncode)
+
+
+def input_record(problem: TileProblem, dtype: str = "float16") -> TConv3DBackpropInputTiling:
+    """The record our own tiling makes for a problem."""
+    grad_output, weight, _ = (array.astype(rounding.storage(dtype)) for array in problem.arrays())
+    shape = problem.input_shape if problem.output_padding is None else None
+    extra = {} if problem.output_padding is None else {"output_padding": problem.output_padding}
+    return simulate(grad_output, weight, input_shape=shape, cores=problem.cores, **problem.attributes(), **extra).tiling
+
+
+def run_input(
+    binary: Path, problem: TileProblem, record: TConv3DBackpropInputTiling, cores: int, scratch: Path, *,
+    dtype: str = "float16", operands: tuple[np.ndarray, np.ndarray] | None = None, **environment: str,
+) -> Ran:  # fmt: skip
+    """gradInput (NDC1HWC0) of a program, NaN where it writes nothing."""
+    storage = rounding.storage(dtype)
+    grad_output, weight = (one.astype(storage) for one in operands or problem.arrays()[:2])
+    files = [
+        tiling_to_bytes(Conv3DBackpropInputTilingData(record)), to_fractal_z_3d(weight, 16).tobytes(),
+        to_ndc1hwc0(grad_output, 16).tobytes(),
+    ]  # fmt: skip
+    result = np.zeros((record.batch, record.di, record.cin1, record.hi, record.wi, 16), storage)
+    return run_files(binary, cores, files, result, scratch, **environment)
+
+
+def filter_record(problem: TileProblem, dtype: str = "float16") -> TConv3DBpFilterTiling:
+    """The filter record our own tiling makes for a problem."""
+    grad_output, _, input = (array.astype(rounding.storage(dtype)) for array in problem.arrays())
+    attributes = {**problem.attributes(), "weight_shape": problem.weight_shape, "cores": problem.cores}
+    return simulate_filter(input, grad_output, **attributes).tiling
+
+
+def run_filter(
+    binary: Path, problem: TileProblem, record: TConv3DBpFilterTiling, cores: int, scratch: Path, *,
+    dtype: str = "float16", operands: tuple[np.ndarray, np.ndarray] | None = None, **environment: str,
+) -> Ran:  # fmt: skip
+    """gradWeight (FRACTAL_Z_3D) of a program."""
+    storage = rounding.storage(dtype)
+    grad_output, _, input = problem.arrays()
+    input, grad_output = (one.astype(storage) for one in operands or (input, grad_output))
+    data = replace(Conv3DBackpropFilterTilingData(), dwTiling=record)
+    files = [tiling_to_bytes(data), to_ndc1hwc0(input, 16).tobytes(), to_ndc1hwc0(grad_output, 16).tobytes()]
+    shape = (record.dk * record.cin1 * record.hk * record.wk, record.weight_cout // 16, 16, 16)
+    return run_files(binary, cores, files, np.zeros(shape, np.float32), scratch, **environment)
