@@ -73,7 +73,7 @@ def test_a_kernels_storage_formats_sizes_and_fallbacks(tmp_path):
     (case,) = files.read(table(tmp_path / "x.csv", row))
     assert str(case.request) == (
         "conv n2 c8>4 i1x6x6 k1x3x3 s1x2x2 p0:0x1:0x1:0 d1 g1 fp32 math=hf32 want=x on=950")
-    assert case.fill_words == "uniform:0:1,uniform:-2:2,uniform:0:1" and case.name.startswith("auto")
+    assert case.fill_words == "uniform:0:1,uniform:-2:2,uniform:0:1" and case.name == "auto_testcase_name_0"
 
 
 def test_the_frameworks_call_and_its_golden_data(tmp_path):

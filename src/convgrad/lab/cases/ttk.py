@@ -46,7 +46,8 @@ def read(path: str, content: str) -> list[Case]:
         raise CaseFileError(path, f"row 1: column {missing[0]!r} is missing")
     if len(set(head)) != len(head):
         raise CaseFileError(path, "row 1: a column is named twice")
-    records = ((f"row {i}", (head, given)) for i, given in rows if any(given))
+    filled = ((i, given) for i, given in rows if any(given))
+    records = ((f"row {i}", (head, given, place)) for place, (i, given) in enumerate(filled))
     return read_each(path, records, lambda record: _read_row(*record))
 
 
@@ -59,12 +60,12 @@ def _rows(path: str, content: str) -> Iterator[tuple[int, list[str]]]:
         raise CaseFileError(path, f"row {reader.line_num}: {error}") from None
 
 
-def _read_row(head: list[str], given: list[str]) -> Case:
+def _read_row(head: list[str], given: list[str], place: int) -> Case:
     if len(given) != len(head):
         raise Unreadable("the row", f"has {len(given)} cells, the header {len(head)}")
     row = dict(zip(head, (unquoted(cell) for cell in given), strict=True))
     request, fill, enabled = _meaning(row)
-    name = text(row.get("testcase_name", ""), "testcase_name") or f"auto {request}"
+    name = text(row.get("testcase_name", ""), "testcase_name") or f"auto_testcase_name_{place}"
     return Case(name, request, fill, enabled=enabled, kit={"ttk": row})
 
 
