@@ -285,6 +285,8 @@ int32_t cg_run(const cg_problem* problem) {
             clear_result(p, contraction);
             continue;
         }
+        // Earlier pieces are forgotten: calls that were not checked may have written there since.
+        if (scratch_checked) spoil_shared(nullptr, 0);
         try {
             status = run(Call{p, contraction, isa().lanes, threads}, &bias_is_summed);
         } catch (const std::bad_alloc&) {

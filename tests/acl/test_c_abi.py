@@ -192,6 +192,11 @@ def test_strict_mode_survives_many_blocks() -> None:
     assert strictly("allocate_and_free_many").stdout == "status 0\nsurvived\n"
 
 
+def test_strict_mode_knows_a_freed_block_that_another_thread_uses() -> None:
+    """A freed address is refused, never written to, also while a call of another thread keeps the block."""
+    assert strictly("set_freed_memory_that_another_thread_uses").stdout == "100 refused\nsurvived\n"
+
+
 # ---- ways to build -----------------------------------------------------------------------------------------
 
 

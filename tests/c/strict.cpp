@@ -1,5 +1,7 @@
 // Mistakes that strict mode must catch, one per name given on the command line. Each prints "status N" for the call
 // that should fail; a mistake that should stop the program prints "survived" if it does not.
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -177,6 +179,33 @@ void allocate_and_free_many() {
     status(0);
 }
 
+// A block that is freed while another thread writes to it is kept until that is done: no memory of the host either.
+void set_freed_memory_that_another_thread_uses() {
+    enum { kBytes = 1 << 22 };
+    std::atomic<void *> current{nullptr};
+    std::atomic<bool> over{false};
+    std::thread other([&] {
+        aclrtSetDevice(0);
+        while (!over) {
+            void *address = current;
+            if (address) aclrtMemset(address, kBytes, 0, kBytes);
+        }
+        aclrtResetDevice(0);
+    });
+    int refused = 0;
+    for (int i = 0; i < 100; ++i) {
+        void *address = block(kBytes);
+        current = address;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        aclrtFree(address);
+        refused += aclrtMemset(address, kBytes, 0, kBytes) != 0;
+        current = nullptr;
+    }
+    over = true;
+    other.join();
+    std::printf("%d refused\n", refused);
+}
+
 struct { const char *name; void (*body)(); } mistakes[] = {
 #define MISTAKE(name) {#name, name}
     MISTAKE(clean_program), MISTAKE(read_device_memory), MISTAKE(write_device_memory), MISTAKE(write_past_the_end),
@@ -186,7 +215,7 @@ struct { const char *name; void (*body)(); } mistakes[] = {
     MISTAKE(pass_a_short_block), MISTAKE(pass_a_freed_block), MISTAKE(name_a_small_workspace),
     MISTAKE(allocate_a_small_workspace), MISTAKE(give_no_workspace), MISTAKE(fresh_memory_is_nan),
     MISTAKE(write_past_pinned_memory), MISTAKE(write_far_past_pinned_memory), MISTAKE(forget_the_device),
-    MISTAKE(leak_everything), MISTAKE(allocate_and_free_many)};
+    MISTAKE(leak_everything), MISTAKE(allocate_and_free_many), MISTAKE(set_freed_memory_that_another_thread_uses)};
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 """Whatever is passed, a public function answers with a result, a ConvGradError that names the argument, or a status."""
 
 import inspect
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -18,6 +19,7 @@ from convgrad.core.request import Operator, TensorSpec
 from convgrad.core.status import Status
 
 G, X, W = (np.ones(s, np.float32) for s in ((1, 1, 3, 3), (1, 1, 3, 3), (1, 1, 1, 1)))
+V = np.ones((1, 1, 1, 1, 1), np.float16)
 T, B, C = (np.ones(s, np.float32) for s in ((3, 1, 1), (3, 1, 1), (1, 1, 1)))
 
 # ---- one by one
@@ -90,6 +92,8 @@ def test_a_bias_of_integers_is_refused():
     (lambda: convgrad.compare.compare(X, X, "float12"), "dtype"),
     (lambda: golden_functions.aclnnConvolutionBackward(G, X, W, [1], None, [0, 0], [1, 1]), "stride"),
     (lambda: golden_functions.aclnnConvTbcBackward(T, B, C, None, 0), "bias"),
+    (lambda: golden_functions.conv3d_backprop_input_v2([1.5] * 5, V, V), "input_size"),
+    (lambda: golden_functions.conv3d_backprop_filter_v2(V, [1.5] * 5, V), "filter_size"),
     (lambda: ascendc.simulate(None, None), "grad_output"),
     (lambda: ascendc.simulate(np.ones((1, 1, 1, 1, 1)), np.ones((1, 1, 1, 1, 1)), cores="all"), "cores"),
 ], ids=lambda v: v if isinstance(v, str) else "")  # fmt: skip
@@ -215,6 +219,13 @@ def test_planted_faults_are_found(monkeypatch):
         planted.setattr(functional, "_execute", lambda *a: run(*a)._replace(bias=run(*a).bias + 1))
         decide._decisions.clear()
         assert "grad_bias differs from PyTorch's" in found()
+    with monkeypatch.context() as planted:
+        for name, expected in (("_output", "output differs"), ("_tbc_output", "output differs"),
+                               ("_tbc_gradients", "grad_input differs")):  # fmt: skip
+            wrong = [replace(d, expected=lambda a, d=d: [t + 1 for t in d.expected(a) or ()] or None)
+                     for d in hostile_calls.DOORS if d.expected is getattr(hostile_calls, name)]  # fmt: skip
+            planted.setattr(hostile_calls, "_WEIGHTED", wrong)
+            assert expected in found(40)
     with monkeypatch.context() as planted:
         planted.setattr(arguments, "wrong_type", lambda name, wanted, value: ConvGradError("something is wrong"))
         assert "names another argument" in found()

@@ -36,6 +36,11 @@ def sequences(sanitizer: str, strict: str, chunk: int, size: int, threads: int =
     return outcome
 
 
+def threads(chunk: int, size: int) -> Outcome:
+    """Sequences of four threads under TSan; strictness takes turns."""
+    return sequences("thread", "01"[chunk % 2], chunk, size, threads=4)
+
+
 def allocations(chunk: int, size: int) -> Outcome:
     """`size` of all combinations of part, state, mode, strictness and build, going round."""
     every = list(itertools.product(

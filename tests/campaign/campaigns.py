@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import c_calls
+import damaged_files
 import exact_integers
+import killed_runs
 import python_calls
-
+import same_bits
+import special_values
 from outcome import Outcome
 
 
@@ -43,8 +46,8 @@ CAMPAIGNS: tuple[Campaign, ...] = (
     Campaign("c-calls-strict", "the same in strict mode", "calls", 1_000_000, 4_000,
              partial(c_calls.sequences, "address,undefined", "1"),
              tests="tests/acl/test_c_abi_sdk.py::test_random_call_sequences_return"),
-    Campaign("c-threads", "the same, strict, from four threads that share handles, under TSan", "calls", 500_000, 800,
-             partial(c_calls.sequences, "thread", "1", threads=4),
+    Campaign("c-threads", "the same from four threads that share handles, strict or not, under TSan", "calls",
+             1_000_000, 800, c_calls.threads,
              tests="tests/acl/test_c_abi_sdk.py::test_call_sequences_of_several_threads_return"),
     Campaign("allocation-failure", "each allocation of each kind of call fails once, or it and all later ones; cold, "
              "warm, on a new thread; strict or not; also under ASan", "allocations", 14_000, 27, c_calls.allocations,
@@ -63,6 +66,15 @@ CAMPAIGNS: tuple[Campaign, ...] = (
              tests="tests/engine/test_native_exactness.py::test_random_problems_of_every_size_and_stride"),
     Campaign("exact-neon", "the same for NEON under an emulator, small", "problems", 2_000, 100,
              partial(exact_integers.run, "aarch64")),
+    Campaign("special-values", "NaN, infinities, subnormal numbers and minus zero on every path against the reference "
+             "engine", "runs", 100_000, 1_000, special_values.run, short=60),
+    Campaign("same-bits", "random problems on 1 to 7 threads, twice, with NaN in scratch memory, on AVX2, AVX-512 and "
+             "pairs of bfloat16: one digest", "runs", 50_000, 60, same_bits.run, short=12),
+    Campaign("killed-runs", "`convgrad run` killed with signal 9 at random moments and resumed, against a run that was "
+             "not: records, tensors, no other file", "runs", 150, 5, killed_runs.run, short=1),
+    Campaign("damaged-files", "damaged files of cases (lines, JSON, both kits', workbooks), journals, manifests, .npy, "
+             ".bin and ONNX files, each given to the command that reads it", "files", 10_000, 400, damaged_files.run,
+             short=60),
 )  # fmt: skip
 
 

@@ -10,17 +10,22 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import c_calls
 import campaigns
+import damaged_files
 import exact_integers
+import killed_runs
 import page
-import pytest
 import python_calls
 import running
+import same_bits
+import special_values
 from campaigns import Campaign
-from running import State
-
 from outcome import Outcome
+from running import State
 
 HERE = Path(__file__).resolve().parent
 
@@ -209,6 +214,81 @@ def test_a_hostile_call_gone_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     outcome = python_calls.run(0, 300)
     decide._decisions.clear()
     assert any("differs from PyTorch's" in text for text in outcome.wrong)
+
+
+def test_a_special_value_gone_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Special values: an engine that makes zero of what is not finite, or of subnormal numbers."""
+    run = special_values.native.run
+
+    def flush(plan, fine, coarse, weight, results, **options):  # type: ignore[no-untyped-def]
+        run(plan, fine, coarse, weight, results, **options)
+        for array in results.values():
+            array[~np.isfinite(array) | (np.abs(array) < 1e-30)] = 0
+
+    monkeypatch.setattr(special_values.native, "run", flush)
+    outcome = special_values.run(0, 60)
+    assert any("inf" in text or "nan" in text for text in outcome.wrong)
+    assert any("times 2^" in text for text in outcome.wrong)
+
+
+def test_bits_that_differ_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Same bits: a result that depends on the number of threads; digests of two instruction sets that differ."""
+    import native_problems
+
+    run = native_problems.native.run
+
+    def unsteady(*arguments, threads=None, **options):  # type: ignore[no-untyped-def]
+        run(*arguments, threads=threads, **options)
+        for array in arguments[-1].values():
+            if threads == 3:
+                array.reshape(-1).view(np.uint8)[0] ^= 1
+
+    with monkeypatch.context() as context:
+        context.setattr(native_problems.native, "run", unsteady)
+        assert "3 threads differ from one thread" in same_bits.digests(0, 2, 1e4)[1][0]
+    printed = iter(["avx2\na 1\nb 2\n", "avx512\na 1\nb 3\nDIFFERS b: 3 threads\n"])
+    monkeypatch.setattr(same_bits, "SETS", ("avx2", "avx512"))
+    monkeypatch.setattr("convgrad.engines.library.isa", lambda: "avx512")
+    done = subprocess.CompletedProcess
+    monkeypatch.setattr(same_bits.subprocess, "run", lambda *a, **o: done(a, 0, next(printed), ""))
+    found = " ".join(same_bits.run(0, 2).wrong)
+    assert "avx512 and avx2 differ: b 2; b 3" in found and "DIFFERS b: 3 threads" in found
+
+
+def test_a_journal_that_loses_something_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed runs: a record that is lost, a tensor that differs, a file that is left behind, another exit code."""
+    for spoil, words in (
+        (lambda save: (save / "results.jsonl").write_bytes(
+            b"".join((save / "results.jsonl").read_bytes().splitlines(keepends=True)[:-1])), "records differ"),
+        (lambda save: next(save.rglob("*.npy")).write_bytes(b""), "files differ"),
+        (lambda save: (save / ".output_left").write_bytes(b""), ".output_left"),
+    ):  # fmt: skip
+        def spoiled(rng, cases, save, seconds, jobs, spoil=spoil):  # type: ignore[no-untyped-def]
+            subprocess.run(killed_runs.command(cases, save, 1), capture_output=True, check=False)
+            spoil(save)
+            return 0
+
+        monkeypatch.setattr(killed_runs, "kill_and_resume", spoiled)
+        outcome = killed_runs.run(0, 1)
+        assert len(outcome.wrong) == 1 and words in outcome.wrong[0], outcome.wrong
+
+
+def test_a_command_that_breaks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Damaged files: a traceback, an internal error, an unknown exit code, control characters, silence, a hang."""
+    monkeypatch.setattr(damaged_files, "SECONDS", 1)
+
+    def breaks(words):  # type: ignore[no-untyped-def]
+        print({"internal": "internal error: x", "escape": "\x1b[2J"}.get(words[0], ""))
+        if words[0] == "raises":
+            raise ZeroDivisionError
+        while words[0] == "hangs":
+            time.sleep(0.1)
+        return {"code": 77, "silent": 2}.get(words[0], 0)
+
+    monkeypatch.setattr(damaged_files, "main", breaks)
+    ways = ("internal", "escape", "raises", "hangs", "code", "silent")
+    said = {word: damaged_files.complaint([word]) for word in ways}
+    assert all(said.values()) and "TimeoutError" in said["hangs"] and damaged_files.complaint(["good"]) == ""
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ A call is made from the signature of its function, from a seed and a number, so 
     python tests/support/hostile_calls.py 100000                 # so many calls from seed 0; exit status 1 on a finding
     python tests/support/hostile_calls.py --seed 3 --only 4711   # one of them, with its traceback
 
-What may come out: a result (of a convolution: compared with PyTorch's in float64, which is exact on small integers), a
+What may come out: a result (of a convolution: compared with PyTorch's in float64, exact on small integers), a
 `ConvGradError` that names the argument, a status of the two-phase protocol, a lack of memory. A function whose
 documentation promises a ValueError, TypeError or IndexError may raise it by a `raise` of its own. Anything else is a
 finding, and so is an operand that changed, or an output of a refused call that did.
@@ -418,6 +418,78 @@ def as_torch(made: Callable[[random.Random], Arguments]) -> Callable[[random.Ran
     return arguments
 
 
+# ---- what PyTorch says ---------------------------------------------------------------------------------------------
+
+
+def _values(tensor: Any) -> torch.Tensor:
+    if isinstance(tensor, Tensor):
+        tensor = tensor.values()
+    if isinstance(tensor, torch.Tensor):
+        return tensor.detach().resolve_neg().double()
+    return torch.from_numpy(np.array(np.asarray(tensor), np.float64))
+
+
+def _numbers(value: Any, rank: int) -> list[int]:
+    return [index(v) for v in value] if _many(value) else [index(value)] * rank
+
+
+def _many(value: Any) -> bool:
+    return value.ndim > 0 if isinstance(value, np.ndarray) else isinstance(value, Sequence)
+
+
+def _operands(a: Arguments, *names: str) -> list[torch.Tensor] | None:
+    found = [_values(a[name]) for name in names]
+    return found if all(t.numel() for t in found) else None
+
+
+def _attributes(a: Arguments, rank: int) -> tuple[list[int], list[int], list[int]] | None:
+    """Stride, padding and dilation as PyTorch takes them."""
+    pads = a.get("padding", 0)
+    if _many(pads) and (len(pads) != rank or any(np.ndim(p) for p in pads)):
+        return None  # forms PyTorch has no word for
+    numbers = (_numbers(a["stride"], rank), _numbers(pads, rank), _numbers(a["dilation"], rank))
+    return numbers if max(map(max, numbers)) < 2**31 else None  # of which PyTorch takes the rest modulo 2^32
+
+
+def _gradients(a: Arguments) -> Sequence[torch.Tensor] | None:
+    operands = _operands(a, "grad_output", "input", "weight")
+    numbers = operands and _attributes(a, operands[1].dim() - 2)
+    if not operands or not numbers:
+        return None
+    g, x, w = operands
+    slack = [0] * (x.dim() - 2)
+    if a["transposed"]:  # what the sizes say: the law has no other use for output_padding
+        axes = zip(x.shape[2:], w.shape[2:], *numbers[::2], numbers[1], numbers[1], strict=True)
+        slack = [n - fine_size(*axis) for n, axis in zip(g.shape[2:], axes, strict=True)]
+    return torch.ops.aten.convolution_backward(
+        g, x, w, [g.shape[1]], *numbers, bool(a["transposed"]), slack, int(a["groups"]), [True] * 3
+    )
+
+
+def _output(a: Arguments) -> Sequence[torch.Tensor] | None:
+    operands = _operands(a, "input", "weight")
+    numbers = operands and _attributes(a, operands[0].dim() - 2)
+    if not operands or not numbers:
+        return None
+    bias = None if a.get("bias") is None else _values(a["bias"]).reshape(-1)
+    slack = _numbers(a["output_padding"], operands[0].dim() - 2) if a["transposed"] else [0] * (operands[0].dim() - 2)
+    return [torch.ops.aten.convolution(*operands, bias, *numbers, bool(a["transposed"]), slack, int(a["groups"]))]
+
+
+def _tbc_gradients(a: Arguments) -> Sequence[torch.Tensor] | None:
+    operands = _operands(a, "grad_output", "input", "weight")
+    bias = operands and operands[0].new_zeros(operands[0].shape[-1])
+    return torch.ops.aten.conv_tbc_backward(*operands, bias, index(a.get("pad", 0))) if operands else None
+
+
+def _tbc_output(a: Arguments) -> Sequence[torch.Tensor] | None:
+    operands = _operands(a, "input", "weight")
+    if not operands:
+        return None
+    bias = operands[0].new_zeros(operands[1].shape[-1]) if a.get("bias") is None else _values(a["bias"]).reshape(-1)
+    return [torch.ops.aten.conv_tbc(*operands, bias, index(a.get("pad", 0)))]
+
+
 # ---- the doors ---------------------------------------------------------------------------------------------------
 
 OWN = (ValueError, TypeError, IndexError)
@@ -434,8 +506,8 @@ class Door:
     """Exceptions of its own besides ConvGradError."""
     statuses: bool = False
     """It answers with a status and raises nothing."""
-    gradients: bool = False
-    """Its results are compared with PyTorch's."""
+    expected: Callable[[Arguments], Sequence[torch.Tensor] | None] | None = None
+    """What PyTorch says in float64, for comparison; nothing for forms it has no word for."""
     weight: int = 1
 
 
@@ -478,10 +550,10 @@ _said.__signature__ = inspect.signature(Request)  # type: ignore[attr-defined]
 
 _DASK, _TORCH = convgrad.dask, convgrad.torch
 DOORS: tuple[Door, ...] = (
-    Door("conv_backward", convgrad.conv_backward, conv_arguments, gradients=True, weight=8),
-    Door("conv_tbc_backward", convgrad.conv_tbc_backward, tbc_arguments, weight=3),
-    Door("convolution", convgrad.convolution, forward_arguments, weight=3),
-    Door("conv_tbc", convgrad.conv_tbc, tbc_forward_arguments, weight=2),
+    Door("conv_backward", convgrad.conv_backward, conv_arguments, expected=_gradients, weight=8),
+    Door("conv_tbc_backward", convgrad.conv_tbc_backward, tbc_arguments, expected=_tbc_gradients, weight=3),
+    Door("convolution", convgrad.convolution, forward_arguments, expected=_output, weight=3),
+    Door("conv_tbc", convgrad.conv_tbc, tbc_forward_arguments, expected=_tbc_output, weight=2),
     Door("plan.run", _planned_run, plan_arguments, weight=2),
     Door("plan", convgrad.plan, request_arguments, OWN),
     Door("check", convgrad.check, request_arguments, OWN),
@@ -510,12 +582,13 @@ DOORS: tuple[Door, ...] = (
     *(Door(f"aclnn.{n}", getattr(aclnn, n), lambda rng: {"name": None}, OWN)
       for n in ("set_product", "set_conformance")),
     *(Door(f"aclnn.{n}", getattr(aclnn, n), lambda rng: {}) for n in ("product", "conformance", "aclGetRecentErrMsg")),
-    Door("torch.conv_backward", _TORCH.conv_backward, as_torch(conv_arguments), gradients=True, weight=4),
-    Door("torch.conv_tbc_backward", _TORCH.conv_tbc_backward, as_torch(tbc_arguments), weight=2),
-    Door("torch.convolution", _TORCH.convolution, as_torch(forward_arguments), weight=2),
-    Door("torch.conv_tbc", _TORCH.conv_tbc, as_torch(tbc_forward_arguments)),
-    Door("dask.conv_backward", _lazy(_DASK.conv_backward), conv_arguments, gradients=True, weight=2),
-    Door("dask.conv_tbc_backward", _lazy(_DASK.conv_tbc_backward), tbc_arguments),
+    Door("torch.conv_backward", _TORCH.conv_backward, as_torch(conv_arguments), expected=_gradients, weight=4),
+    Door("torch.conv_tbc_backward", _TORCH.conv_tbc_backward, as_torch(tbc_arguments), expected=_tbc_gradients,
+         weight=2),
+    Door("torch.convolution", _TORCH.convolution, as_torch(forward_arguments), expected=_output, weight=2),
+    Door("torch.conv_tbc", _TORCH.conv_tbc, as_torch(tbc_forward_arguments), expected=_tbc_output),
+    Door("dask.conv_backward", _lazy(_DASK.conv_backward), conv_arguments, expected=_gradients, weight=2),
+    Door("dask.conv_tbc_backward", _lazy(_DASK.conv_tbc_backward), tbc_arguments, expected=_tbc_gradients),
     Door("dask.chunks", _DASK.chunks, request_arguments, OWN),
     Door("dask.Tensor", _DASK.Tensor, lambda rng: {"data": _integers(rng, (2, 3))}),
     Door("golden_functions.aclnnConvolutionBackward", golden_functions.aclnnConvolutionBackward, vendor_arguments,
@@ -616,7 +689,7 @@ def judge(call: Call) -> str:
     if call.door.statuses:
         return _judged_status(call, found)
     _assert_untouched(call, refused=False)
-    if call.door.gradients:
+    if call.door.expected is not None:
         _assert_as_pytorch(call, found)
     return "result"
 
@@ -688,55 +761,24 @@ def _judged_run(call: Call, found: Any) -> str:
     return "result" if status is Status.SUCCESS else "status"
 
 
-# ---- what PyTorch says ---------------------------------------------------------------------------------------------
-
-
-def _values(tensor: Any) -> torch.Tensor:
-    if isinstance(tensor, Tensor):
-        tensor = tensor.values()
-    if isinstance(tensor, torch.Tensor):
-        return tensor.detach().resolve_neg().double()
-    return torch.from_numpy(np.array(np.asarray(tensor), np.float64))
-
-
-def _numbers(value: Any, rank: int) -> list[int]:
-    return [index(v) for v in value] if _many(value) else [index(value)] * rank
-
-
-def _many(value: Any) -> bool:
-    return value.ndim > 0 if isinstance(value, np.ndarray) else isinstance(value, Sequence)
-
-
 def _assert_as_pytorch(call: Call, found: Any) -> None:
-    """Gradients equal PyTorch's in float64 wherever small integers make both exact."""
-    a = call.arguments
-    if set(call.changed) & {"bias_sizes", "output_mask", "product", "math", "conformance"}:
+    """Results equal PyTorch's in float64 wherever small integers make both exact."""
+    if set(call.changed) & {"bias_sizes", "output_mask", "product", "math", "conformance", "algorithm"}:
         return
-    g, x, w = (_values(a[name]) for name in ("grad_output", "input", "weight"))
-    rank = x.dim() - 2
-    pads = a.get("padding", 0)
-    if not g.numel() or not x.numel() or not w.numel():
-        return
-    if _many(pads) and (len(pads) != rank or any(np.ndim(p) for p in pads)):
-        return  # forms PyTorch has no word for
-    numbers = (_numbers(a["stride"], rank), _numbers(pads, rank), _numbers(a["dilation"], rank))
-    if max(map(max, numbers)) >= 2**31:  # PyTorch takes the rest modulo 2^32
-        return
-    slack, groups = [0] * rank, int(a["groups"])
-    if a["transposed"]:  # what the sizes say: the law has no other use for output_padding
-        axes = zip(x.shape[2:], w.shape[2:], *numbers[::2], numbers[1], numbers[1], strict=True)
-        slack = [n - fine_size(*axis) for n, axis in zip(g.shape[2:], axes, strict=True)]
+    assert call.door.expected is not None
     try:
-        expected = torch.ops.aten.convolution_backward(
-            g, x, w, [g.shape[1]], *numbers, bool(a["transposed"]), slack, groups, [True] * 3
-        )
+        expected = call.door.expected(call.arguments)
     except RuntimeError as error:
         raise AssertionError(f"{call}\n  PyTorch refuses what was computed: {error}") from error
-    for name, got, want in zip(("input", "weight", "bias"), found, expected, strict=True):
+    if expected is None:
+        return
+    many = len(expected) == 3
+    names = ("grad_input", "grad_weight", "grad_bias") if many else ("output",)
+    for name, got, want in zip(names, found if many else [found], expected, strict=True):
         short = isinstance(got, Tensor) or got.itemsize == 1
         exact = want.abs() <= (8 if short else 256)  # whole numbers that the shortest significands hold
         same = (_values(got) == want) | ~exact
-        assert same.all(), f"{call}\n  grad_{name} differs from PyTorch's in {int((~same).sum())} elements"
+        assert same.all(), f"{call}\n  {name} differs from PyTorch's in {int((~same).sum())} elements"
 
 
 # ---- campaigns -------------------------------------------------------------------------------------------------------

@@ -209,7 +209,9 @@ uint64_t freed_block_at(const void* address) noexcept {
     Hold hold(lock_of(Lock::Reservations));
     for (size_t i = 0; i < slots_used; ++i) {
         const uintptr_t start = slots[i].address.load();
-        if (slots[i].state.load() == kFreedDevice && wanted >= start && wanted - start < slots[i].bytes.load())
+        const int state = slots[i].state.load();
+        // A block that was freed while another thread looks at it keeps its place until that thread is done.
+        if ((state == kFreedDevice || state == kDevice) && wanted >= start && wanted - start < slots[i].bytes.load())
             return slots[i].number.load();
     }
     return 0;

@@ -102,7 +102,7 @@ class _Call:
         return Tensor(np.ascontiguousarray(array), tensor.dtype)
 
     def _unpacked(self, name: str, array: AnyArray, place: int) -> AnyArray:
-        shape = _shape_of(self._told("input_ori_shapes", place))
+        shape = _shape_of("input_ori_shapes", self._told("input_ori_shapes", place))
         if shape is None:
             message = f"{name} is packed ({_PACKED[array.ndim]}): input_ori_shapes must tell its five sizes"
             raise ConvGradError(message, rule=f"{name}.shape", value=array.shape)
@@ -122,10 +122,10 @@ class _Call:
 
     def size(self, name: str, given: object) -> tuple[int, ...]:
         """The result's N, C, D, H, W: the size tensor, or the output's own shape where that is all zero."""
-        sizes = _shape_of(as_array(given, name).reshape(-1).tolist() if given is not None else None)
+        sizes = _shape_of(name, as_array(given, name).reshape(-1).tolist() if given is not None else None)
         if sizes is not None and any(sizes):
             return _in_order(sizes, self.order)
-        shape = _shape_of(self._told("output_ori_shapes", 0))
+        shape = _shape_of("output_ori_shapes", self._told("output_ori_shapes", 0))
         if shape is None:
             message = f"{name} tells no shape (five sizes, not all zero) and output_ori_shapes has none"
             raise ConvGradError(message, rule=f"{name}.value", value=None if given is None else told(given))
@@ -187,10 +187,10 @@ def _pads(values: object) -> tuple[tuple[int, int], ...]:
     return (found[0], found[1]), (found[2], found[3]), (found[4], found[5])
 
 
-def _shape_of(value: object) -> tuple[int, ...] | None:
+def _shape_of(name: str, value: object) -> tuple[int, ...] | None:
     if not isinstance(value, (list, tuple)) or len(value) != 5:
         return None
-    return tuple(number("shape", n) for n in value)
+    return tuple(number(name, n) for n in value)
 
 
 def _in_order(shape: tuple[int, ...], order: str) -> tuple[int, int, int, int, int]:
