@@ -258,3 +258,17 @@ def test_cmake_target_and_pkg_config(tmp_path: Path) -> None:
         flags = "$(pkg-config --cflags --libs convgrad-ascendc)"
         script = f"source {prefix()}/set_env.sh; g++ -std=c++17 {KERNELS}/documented_filter.cpp {flags} -o p"
         subprocess.run(["bash", "-ec", script], cwd=tmp_path, check=True)
+
+
+def test_flags_between_cores() -> None:
+    """A cube core waits for both of its vector cores; a flag not set is a deadlock, one not waited for is left."""
+    binary = str(program("flags.cpp"))
+    told = {}
+    for left_out in ("n", "s", "w"):
+        done = subprocess.run([binary, left_out], capture_output=True, text=True, check=False, timeout=60)
+        told[left_out] = done.returncode, done.stderr
+        assert left_out != "n" or (done.stdout, done.stderr) == ("11 11 11 11\n", "")
+    assert [code for code, _ in told.values()] == [0, 1, 1]
+    stuck = "sync.stuck: 2 of 6 cores wait for ever (core 0 in CrossCoreWaitFlag(3), core 1 in CrossCoreWaitFlag(3))"
+    assert stuck in told["s"][1] and "flags.cpp:" in told["s"][1]
+    assert "sync.flag_left: core 0: CrossCoreSetFlag: flag 3 was set 1 times and waited for 0 times" in told["w"][1]

@@ -18,6 +18,8 @@
 #define ASCEND_IS_NOT_AIV (!ASCEND_IS_AIV)
 #define ASCEND_IS_NOT_AIC (!ASCEND_IS_AIC)
 
+enum pipe_t { PIPE_S = 0, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_ALL, PIPE_FIX = 10 };
+
 /* ---- kernel types: number of vector cores per block, and whether there is a cube core */
 enum KernelMetaType : uint8_t {
     KERNEL_TYPE_AIV_ONLY,
@@ -170,6 +172,21 @@ template <bool isAIVOnly = true>
 void SyncAll(convgrad_tile::Where where = {}) {
     convgrad_tile::go_on(cgt_sync_all(isAIVOnly, where));
 }
+
+/* Flags between cores: mode 0 all cores of a role, mode 1 the vector cores of a block, mode 2 the cube core of a block and
+ * its vector cores. A wait ends when every setter has set the flag once more than was waited for. */
+template <uint8_t modeId, pipe_t pipe>
+void CrossCoreSetFlag(uint16_t flagId, convgrad_tile::Where where = {}) {
+    static_assert(modeId <= 2, "CrossCoreSetFlag takes mode 0, 1 or 2");
+    convgrad_tile::go_on(cgt_cross_core_set(modeId, flagId, where));
+}
+template <uint8_t modeId = 0, pipe_t pipe = PIPE_S>
+void CrossCoreWaitFlag(uint16_t flagId, convgrad_tile::Where where = {}) {
+    convgrad_tile::go_on(cgt_cross_core_wait(flagId, where));
+}
+/* Pipes of a core run in order here. */
+template <pipe_t pipe>
+void PipeBarrier() {}
 
 }  // namespace AscendC
 
