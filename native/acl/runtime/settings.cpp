@@ -35,9 +35,7 @@ bool starts_with(const char** name, const char* plain) {
     return true;
 }
 
-bool is_named(const char* name, const char* plain) {
-    return starts_with(&name, plain) && next_letter(&name) == 0;
-}
+bool is_named(const char* name, const char* plain) { return starts_with(&name, plain) && next_letter(&name) == 0; }
 
 bool has_no_rules(const char* name) {
     for (const char* plain : kWithoutRules)
