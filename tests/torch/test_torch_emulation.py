@@ -476,3 +476,15 @@ def test_strides_are_those_pytorch_gives(rank, dtype, channels, transposed):
                 with door.emulate("cpu", math="keep", forward=True):
                     ours = strides(x, w)
                 assert ours == strides(x, w), (size, of_x, of_w)
+
+
+def test_lowered_calls_are_those_computed_in_fewer_bits():
+    """float32 under allow_hf32 is lowered, with the switch off it is not."""
+    counts = []
+    for hf32 in (True, False):
+        with door.emulate("A2", allow_hf32=hf32) as record:
+            nn.Conv2d(1, 1, 3)(torch.randn(1, 1, 5, 5)).sum().backward()
+        counts.append((len(record), len(record.lowered)))
+        record.clear()
+        assert len(record) == 0
+    assert counts == [(1, 1), (1, 0)]
