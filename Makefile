@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 TORCH ?= torch==2.13.0
 JOBS ?= 2
 
-.PHONY: training-plot bench-torch demo wheels site test lint check generate clean scaleout campaign-cases campaign campaign-short sanitize fuzz digests digests-write
+.PHONY: training-plot bench-torch demo wheels site test lint check generate clean scaleout campaign-cases campaign campaign-short sanitize fuzz digests digests-write mutants
 
 demo: $(CORE)
 	$(BIN)/python examples/demo.py
@@ -41,6 +41,12 @@ digests: $(READY)
 
 digests-write: $(READY)
 	$(BIN)/python tests/digests --write --only "$(PARTS)"
+
+# The tests against deliberate breaks (tests/mutants): prints how many are caught. Goes on where it stopped. An hour or
+# more; ONLY=report for some, MUTANT_JOBS scratch copies at once.
+MUTANT_JOBS ?= 1
+mutants: $(READY)
+	$(BIN)/python tests/mutants --jobs $(MUTANT_JOBS) --only "$(ONLY)"
 
 generate: $(READY)
 	$(BIN)/python tools/generate.py
