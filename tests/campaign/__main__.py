@@ -57,7 +57,7 @@ def main() -> int:
         return 1 if found else 0
     state = running.State.load(asked.state)
     if asked.again:
-        running.again(state, say)
+        running.again(state, chosen, say)
     if asked.minutes:
         running.run(state, chosen, asked.minutes * 60, asked.jobs, say)
     if asked.page:

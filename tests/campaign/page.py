@@ -24,7 +24,16 @@ def table(state: State) -> str:
     tail = f"{hours:.1f} hours of one core in all, on commits {', '.join(state.commits) or 'none'}"
     if settled:
         tail += f"; findings of {settled} chunks were mended on the way and the chunks run again"
-    return "\n".join([*rows, "", tail + "."])
+    return "\n".join([*rows, "", tail + ".", *_open_findings(state)])
+
+
+def _open_findings(state: State) -> list[str]:
+    """The first of every chunk, shortened."""
+    found = [
+        f"- `{name}` chunk {chunk}: {' '.join(texts[0].split())[:200]}"
+        for name, p in sorted(state.progress.items()) for chunk, texts in p.open.items()
+    ]  # fmt: skip
+    return ["", "Open:", "", *found] if found else []
 
 
 def put(path: Path, state: State) -> None:

@@ -198,12 +198,15 @@ def record(state: State, running: Running, found: dict[str, Any]) -> None:
         done.open[str(running.chunk)] = [text[-3000:] for text in found["wrong"][:20]]
 
 
-def again(state: State, say: Callable[[str], None]) -> None:
+def again(state: State, chosen: Sequence[Campaign], say: Callable[[str], None]) -> None:
     """Runs every chunk with findings once more: one that has none now is settled."""
+    if (here := commit()) not in state.commits:
+        state.commits.append(here)
     with tempfile.TemporaryDirectory(prefix="campaign-") as scratch:
-        for name, done in sorted(state.progress.items()):
+        for campaign in chosen:
+            name, done = campaign.name, state.of(campaign.name)
             for chunk in list(done.open):
-                running = start(campaigns.find(name), int(chunk), Path(scratch))
+                running = start(campaign, int(chunk), Path(scratch))
                 while (found := finished(running)) is None:
                     time.sleep(0.05)
                 if found["wrong"]:

@@ -173,7 +173,7 @@ def test_findings_are_settled_by_another_run(tmp_path: Path) -> None:
     """A chunk that is good now is settled; one that is not stays open."""
     state = State(tmp_path / "state.json")
     state.of("exit-orders").open = {"0": ["something"]}
-    running.again(state, lambda text: None)
+    running.again(state, campaigns.CAMPAIGNS, lambda text: None)
     assert not state.findings() and state.of("exit-orders").settled == 1
 
 
@@ -186,7 +186,9 @@ def test_the_page_has_the_counts(tmp_path: Path) -> None:
     page.put(file, state)
     text = file.read_text("utf-8")
     assert "old" not in text and "| 5,100 children | 0 | 0 |" in text and "on commits abc." in text
-    assert text.startswith("before\n") and text.endswith("\nafter\n")
+    assert text.startswith("before\n") and text.endswith("\nafter\n") and "Open:" not in text
+    state.of("forks").open = {"3": ["a child\nhung"]}
+    assert page.table(state).endswith("Open:\n\n- `forks` chunk 3: a child hung")
 
 
 # ---- planted faults
