@@ -438,7 +438,7 @@ def _many(value: Any) -> bool:
 
 
 def _operands(a: Arguments, *names: str) -> list[torch.Tensor] | None:
-    found = [_values(a[name]) for name in names]
+    found = [_values(a[name]).contiguous() for name in names]  # PyTorch's TBC takes no other
     return found if all(t.numel() for t in found) else None
 
 
@@ -766,6 +766,8 @@ def _assert_as_pytorch(call: Call, found: Any) -> None:
     if set(call.changed) & {"bias_sizes", "output_mask", "product", "math", "conformance", "algorithm"}:
         return
     assert call.door.expected is not None
+    if not isinstance(found, tuple) and 0 in found.shape:
+        return  # an empty output, which PyTorch refuses
     try:
         expected = call.door.expected(call.arguments)
     except RuntimeError as error:
