@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import campaigns
@@ -30,10 +31,15 @@ def table(state: State) -> str:
 def _open_findings(state: State) -> list[str]:
     """The first of every chunk, shortened."""
     found = [
-        f"- `{name}` chunk {chunk}: {' '.join(texts[0].split())[:200]}"
+        f"- `{name}` chunk {chunk}: {_without_directories(texts[0])[:200]}"
         for name, p in sorted(state.progress.items()) for chunk, texts in p.open.items()
     ]  # fmt: skip
     return ["", "Open:", "", *found] if found else []
+
+
+def _without_directories(text: str) -> str:
+    """On one line, and files named from the root of the project."""
+    return re.sub(r"/[^\s\"]*/(tests|src|native)/", r"\1/", " ".join(text.split()))
 
 
 def put(path: Path, state: State) -> None:

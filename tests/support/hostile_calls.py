@@ -430,7 +430,8 @@ def _values(tensor: Any) -> torch.Tensor:
 
 
 def _numbers(value: Any, rank: int) -> list[int]:
-    return [index(v) for v in value] if _many(value) else [index(value)] * rank
+    found = [index(v) for v in value] if _many(value) else [index(value)]
+    return found * rank if len(found) == 1 else found
 
 
 def _many(value: Any) -> bool:
@@ -445,7 +446,7 @@ def _operands(a: Arguments, *names: str) -> list[torch.Tensor] | None:
 def _attributes(a: Arguments, rank: int) -> tuple[list[int], list[int], list[int]] | None:
     """Stride, padding and dilation as PyTorch takes them."""
     pads = a.get("padding", 0)
-    if _many(pads) and (len(pads) != rank or any(np.ndim(p) for p in pads)):
+    if _many(pads) and (len(pads) not in (1, rank) or any(np.ndim(p) for p in pads)):
         return None  # forms PyTorch has no word for
     numbers = (_numbers(a["stride"], rank), _numbers(pads, rank), _numbers(a["dilation"], rank))
     return numbers if max(map(max, numbers)) < 2**31 else None  # of which PyTorch takes the rest modulo 2^32
@@ -771,6 +772,8 @@ def _assert_as_pytorch(call: Call, found: Any) -> None:
     try:
         expected = call.door.expected(call.arguments)
     except RuntimeError as error:
+        if "can't allocate memory" in str(error):
+            return  # which is short here on purpose
         raise AssertionError(f"{call}\n  PyTorch refuses what was computed: {error}") from error
     if expected is None:
         return
