@@ -8,6 +8,7 @@ import pytest
 
 import c_programs
 import convgrad
+import native_problems
 from convgrad.engines import library
 
 pytestmark = pytest.mark.skipif(not library.available(), reason="the native library is not built")
@@ -74,3 +75,18 @@ def test_weights_with_a_negative_stride(axis, dtype):
     flipped = np.flip(np.ascontiguousarray(np.flip(w, axis)), axis)
     got, want = (convgrad.conv_backward(g, x, weight, stride=2, padding=3) for weight in (flipped, w))
     assert np.array_equal(got.input, want.input) and np.array_equal(got.weight, want.weight)
+
+
+@pytest.mark.parametrize("line", native_problems.LINES)
+def test_bits_do_not_depend_on_what_scratch_memory_held(line):
+    """NaN in memory that a task reads without having written it would send the call to the plain path: other bits."""
+    made = native_problems.problem(line)
+    numbers = np.random.default_rng(3)
+    arrays = native_problems.operands(made, numbers.standard_normal)
+    clean = native_problems.native_results(made, arrays)
+    library.library().cg_check_scratch(1)
+    try:
+        spoiled = native_problems.native_results(made, arrays)
+    finally:
+        library.library().cg_check_scratch(0)
+    assert all(np.array_equal(spoiled[result], clean[result]) for result in clean)

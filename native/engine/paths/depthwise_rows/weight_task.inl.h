@@ -97,10 +97,13 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
         for (int a = 0; a < 3; ++a) t.axis[a] = tile_axis(taps[a], p.stride[a]);
         // Blocks of whole planes have the same borders: they stay zero.
         const bool padding_zeroed = b > blocks * partial / plan.partials && plan.blocks.total == plan.blocks.count[0];
-        fill_tile(run.fine, p.fine, t, box, channel, channels, &taps[0], tile, &report, nullptr, padding_zeroed);
+        const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
+        // Lines of fewer than eight cells are read eight at a time, zero times what follows: the last one of a plane
+        // reads into the next plane, which must then hold numbers even if no tap of a dilated depth reads it.
+        fill_tile(run.fine, p.fine, t, box, channel, channels, cells < 8 ? nullptr : &taps[0], tile, &report, nullptr,
+                  padding_zeroed);
         zero(tile + channels * t.channel, 128);
         tap_offsets(t, taps, offsets);
-        const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
         const index_t width = ceil_div(cells, 8) * 8, depths = box.end[1] - box.begin[1];
         const index_t units = (box.end[0] - box.begin[0]) * depths;
         Prefetch fine_prefetch, coarse_prefetch;  // the planes of the next block, where blocks are whole planes
