@@ -106,13 +106,16 @@ def conv_backward(
     output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
+    revision: object = "",
 ) -> Gradients:
     """Gradients of a 1-D, 2-D or 3-D convolution, plain or transposed.
 
     `padding` takes one number, one per axis, (low, high) pairs, or four numbers in 2-D (top, bottom, left, right).
     `algorithm`: `"direct"`, or with fewer multiplications where that pays `"fast"` and `"exact-fast"` (small integers
     stay exact); `None` is what `CONVGRAD_ALGORITHM` says on the product `cpu`, else direct. `out` holds three buffers
-    to write into, `None` for those to be made. A refused call raises `ConvGradError` and writes nothing.
+    to write into, `None` for those to be made. `revision`: the date of the 950's host code under conformance `runtime`,
+    which says where its weight gradient is a Winograd sum; the newest read by default. A refused call raises
+    `ConvGradError` and writes nothing.
 
     >>> import numpy as np, convgrad
     >>> ones = np.ones((1, 1, 3, 3), np.float32)
@@ -123,7 +126,7 @@ def conv_backward(
     # A named tuple takes twice as long to make as a plain one: attributes are named only where a request is built.
     asked = (
         bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask, math, product,
-        conformance, default_algorithm(product) if algorithm is None else algorithm,
+        conformance, default_algorithm(product) if algorithm is None else algorithm, revision,
     )
     short = _short_key(grad_output, input, weight, asked) if threads is None else None
     known = None if short is None else decided_before(short)

@@ -21,7 +21,8 @@ import convgrad
 RECORD = Path(__file__).with_name("api.txt")
 PUBLIC = {
     "convgrad": "", "convgrad.aclnn": "", "convgrad.ascendc": "", "convgrad.compare": "",
-    "convgrad.golden_functions": "", "convgrad.torch": "torch", "convgrad.dask": "dask",
+    "convgrad.golden_functions": "", "convgrad.torch": "torch", "convgrad.jax": "jax",
+    "convgrad.dask": "dask",
 }  # fmt: skip
 """Modules whose `__all__` is promised, and the package each needs besides."""
 _SPECIAL = ("__call__", "__enter__", "__exit__", "__getitem__", "__iter__", "__len__", "__array__")

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import convgrad
+import winograd_by_tiles as winograd_950
 from convgrad.cli.command_line import main
 from convgrad.core.request import Request
-from convgrad.lab import winograd_950
 from convgrad.rules.algorithms_950 import ways
 
-CHANNELS = "c256>256"
+EVEN = "stride, dilation, groups 1; even padding"
 
 
 def path(line, result="grad_weight", **revision):
@@ -159,3 +159,29 @@ def test_the_error_beside_the_direct_sum():
                 ).astype(np.float32)
     ours, plain = (np.sqrt(np.mean(np.square(v - exact))) for v in (winograd_950.grad_weight(x, g, (1, 1)), taps))
     assert 1.7 < ours / plain < 5.2
+
+
+@pytest.mark.parametrize(("met", "missed", "step"), [
+    ("n1 c256>256 i16x16 k3x3 p1 fp32", "n1 c256>256 i16x16 k3x3 p1 fp16", "all float32"),
+    ("n1 c256>256 i16x16 k3x3 p1 fp32", "n1 c256>256 i16x16 k3x3 p1 fp32 math=hf32", "not HF32"),
+    ("n2 c256>256 i1x16x16 k1x3x3 p0x1x1 fp32", "n2 c256>256 i2x16x16 k1x3x3 p0x1x1 fp32", "depth 1"),
+    ("n2 c256>256 i1x16x16 k1x3x3 p0x1x1 fp32", "n2 c256>256 i1x16x16 k1x3x3 p1x1x1 fp32", "depth 1"),
+    ("n1 c256>256 i16x16 k3x3 p1 fp32", "n1 c256>256 i16x16 k3x3 p1 s1x2 fp32", EVEN),
+    ("n1 c256>256 i16x16 k3x3 p1 fp32", "n1 c256>256 i16x16 k3x3 p1 d2x1 fp32", EVEN),
+    ("n1 c256>256 i16x16 k3x3 p1 fp32", "n1 c512>512 i16x16 k3x3 p1 g2 fp32", EVEN),
+    ("n1 c256>256 i16x16 k3x3 p1 fp32", "n1 c256>256 i16x16 k3x3 p1x1x1x2 fp32", EVEN),
+    ("n1 c256>256 i16x16 k3x3 p1 fp32", "n1 c256>256 i16x16 k3x2 p1 fp32", "window 3x3"),
+    ("n1 c256>256 i16x16 k3x3 p1 fp32", "n1 c256>256 i16x16 k4x3 p1 fp32", "window 3x3"),
+    ("n1 c256>256 i64x64 k3x3 p8 fp32", "n1 c256>256 i64x64 k3x3 p9x8 fp32", "padding at most 8"),
+    ("n1 c256>256 i64x64 k3x3 p8 fp32", "n1 c256>256 i64x64 k3x3 p8x9 fp32", "padding at most 8"),
+    ("n512000 c256>256 i4x4 k3x3 p0 fp32", "n512001 c256>256 i4x4 k3x3 p0 fp32", "at most 512000 tiles"),
+    ("n1 c256>256 i16x16 k3x3 p1 fp32", "n1 c256>255 i16x16 k3x3 p1 fp32", "at least 16 blocks of 64x64 channels"),
+    ("n1 c64>1024 i16x16 k3x3 p1 fp32", "n1 c64>1023 i16x16 k3x3 p1 fp32", "at least 16 blocks of 64x64 channels"),
+    ("n1 c256>256 i3x8 k3x3 p0 fp32", "n1 c256>256 i2x8 k3x3 p1x0 fp32", "input of at least 3x3"),
+    ("n1 c256>256 i7x7 k3x3 p1 fp32", "n1 c256>256 i6x5 k3x3 p1 fp32", "half of the tiles valid"),
+])  # fmt: skip
+def test_each_step_is_met_and_missed_by_the_least(met, missed, step):
+    """The nearest call on either side of every step; the one beyond it ends at that very step."""
+    assert path(f"conv {met}") == "winograd"
+    (weight,) = [w for w in ways(Request.parse(f"conv {missed} on=950 as=runtime")) if w.result == "grad_weight"]
+    assert weight.path == "direct" and dict(weight.asked)["winograd"][-1].step == step

@@ -144,3 +144,13 @@ def test_a_loss_scale_is_divided_out_exactly():
     plain, scaled = (door.impact(layer, loss, x, modes=("bfloat16",), loss_scale=s) for s in (1.0, 2.0**20))
     assert plain.layers == scaled.layers and plain.updates == scaled.updates
     assert plain.layers[0].difference.mere > 0
+
+
+def test_the_950s_winograd_beside_the_direct_sum():
+    """The mode 950-runtime errs otherwise than float32 where the host code takes Winograd, and only there."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(8, 256, 1), nn.Conv2d(256, 256, 3, padding=1, bias=False))
+    found = door.impact(model, lambda y: y.square().mean(), torch.randn(2, 8, 8, 8), modes=("float32", "950-runtime"))
+    differences = {key: (d["float32"], d["950-runtime"]) for key, d in found.by_gradient()}
+    assert {key for key, (plain, other) in differences.items() if plain != other} == {("1", "grad_weight")}
+    assert "950-runtime" in str(found)

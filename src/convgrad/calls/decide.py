@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from convgrad import engines
@@ -12,6 +12,7 @@ from convgrad.core.plan import Plan, make_plan
 from convgrad.core.problem import prove
 from convgrad.core.request import Request
 from convgrad.core.status import ConvGradError
+from convgrad.rules import algorithms_950
 from convgrad.rules.check import Verdict, check
 
 
@@ -41,7 +42,10 @@ def decide(request: Request, compute: str | None = None) -> Decision:
     if not verdict.ok:
         return Decision(request, verdict, None)
     advice = verdict.advice if compute is None else ()
-    return Decision(request, verdict, engines.prepared(make_plan(prove(request), advice, compute)))
+    plan = make_plan(prove(request), advice, compute)
+    if compute is None and algorithms_950.known(request) and not plan.problem.empty:
+        plan = replace(plan, ways=algorithms_950.ways_of(plan.problem, algorithms_950.revision_of(request)))
+    return Decision(request, verdict, engines.prepared(plan))
 
 
 _decisions: Bounded[Any, Decision] = Bounded(4096)

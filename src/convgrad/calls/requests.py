@@ -23,6 +23,7 @@ from convgrad.core.request import (
     TensorSpec,
     pad_pairs,
     read_algorithm,
+    read_revision,
     with_output,
 )
 from convgrad.core.status import ConvGradError
@@ -41,6 +42,7 @@ class Rules(NamedTuple):
     product: object = "cpu"
     conformance: object = DEFAULT_CONFORMANCE
     algorithm: object = DEFAULT_ALGORITHM
+    revision: object = ""
 
     def read(self) -> dict[str, Any]:
         """As fields of a request."""
@@ -48,6 +50,7 @@ class Rules(NamedTuple):
             "math": read_math(self.math), "product": read_product(self.product),
             "conformance": read_conformance(self.conformance),
             "algorithm": read_algorithm("algorithm", self.algorithm),
+            "revision": read_revision("revision", self.revision),
         }
 
 

@@ -44,8 +44,8 @@ def add_command(subparsers: Any) -> None:
     parser.add_argument("--all", action="store_true", help="every row that was looked at")
     parser.add_argument("--language", choices=("en", "zh"), default="en")
     parser.add_argument("--path", action="store_true", help="which way the 950's runtime goes for each gradient")
-    parser.add_argument("--revision", default=str(NEWEST), metavar="DATE",
-                        help="with --path: the host code of that date (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--revision", metavar="DATE",
+                        help=f"with --path: host code of that date (default: the line's, or {NEWEST})")  # fmt: skip
     _add_choices(parser)
     parser.set_defaults(run=_explain)
     parser = subparsers.add_parser("rules", help="the rules of a product, or the difference of two products")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
-from typing import Any
-
-import numpy as np
 
 from convgrad.core import metrics
-from convgrad.core.operands import Operands
 from convgrad.core.plan import Result
 from convgrad.core.request import Request
 from convgrad.functional import plan
-from convgrad.lab import winograd_950
 from convgrad.lab.cases.case import Case
 from convgrad.lab.judging import runs
 from convgrad.rules import algorithms_950
@@ -23,11 +19,13 @@ _MOST_WORK = 2**31
 _INFERRED = "  (inferred)"
 
 
-def show(request: Request, revision_text: str, as_json: bool) -> int:
+def show(request: Request, revision_text: str | None, as_json: bool) -> int:
     """Prints the ways; a Winograd weight gradient with its errors beside the direct sum's."""
     try:
-        revision = date.fromisoformat(revision_text)
-        ways = algorithms_950.ways(request, revision)
+        revision = date.fromisoformat(revision_text) if revision_text else algorithms_950.revision_of(request)
+        if revision_text:
+            request = replace(request, revision=str(revision))
+        ways = algorithms_950.ways(request)
     except ValueError as error:
         raise UsageError(str(error)) from None
     errors = _errors(request) if any(w.path == "winograd" for w in ways) else None
@@ -65,17 +63,9 @@ def _errors(request: Request) -> dict[str, float] | None:
     if 16 * g.fine_channels * g.coarse_channels * tiles > _MOST_WORK:
         return None
     tensors = Case("", request).tensors(0)
-    step = next(s for s in made.steps if s.result is Result.GRAD_WEIGHT)
-    exact = runs.golden(made, tensors)[step.result]
-    direct, _ = runs.subject(made, tensors)
-    found = metrics.measure(metrics.errors(_modelled(made.problem.transposed, tensors, (h.pad_low, w.pad_low), exact),
-                                           exact, "float32"))  # fmt: skip
-    beside = metrics.measure(metrics.errors(direct[step.result], exact, "float32"))
+    direct = replace(made, ways=())
+    exact = runs.golden(direct, tensors)[Result.GRAD_WEIGHT]
+    sums, plain = (runs.subject(p, tensors)[0][Result.GRAD_WEIGHT] for p in (made, direct))
+    found = metrics.measure(metrics.errors(sums, exact, "float32"))
+    beside = metrics.measure(metrics.errors(plain, exact, "float32"))
     return {n.upper(): getattr(found, n) / max(getattr(beside, n), 1e-300) for n in ("mere", "mare", "rmse")}
-
-
-def _modelled(transposed: bool, tensors: Operands, padding: tuple[int, int], like: Any) -> Any:
-    fine, coarse = tensors.fine_and_coarse(transposed)
-    assert fine is not None and coarse is not None
-    flat = [np.asarray(t, np.float32).reshape(*t.shape[:2], *t.shape[-2:]) for t in (fine, coarse)]
-    return winograd_950.grad_weight(flat[0], flat[1], padding).reshape(like.shape)

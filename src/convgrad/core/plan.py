@@ -18,6 +18,7 @@ from convgrad.core import dtypes, precision
 from convgrad.core.geometry import Contraction
 from convgrad.core.problem import ConvProblem
 from convgrad.core.request import Operator
+from convgrad.core.ways import Way
 
 
 class Accumulator(Enum):
@@ -61,6 +62,13 @@ class Plan:
     paths: tuple[str, ...] = ()
     """The engine's path of each step, in order, for contiguous tensors; `engines.paths_of` asks about given ones."""
     workspace_bytes: int = 0
+    ways: tuple[Way, ...] = ()
+    """How the product's runtime goes about each gradient, where that is known (950 under `runtime`)."""
+
+    @property
+    def winograd(self) -> bool:
+        """Whether the weight gradient is summed by the runtime's own Winograd: other roundings, another NaN law."""
+        return any(w.path == "winograd" for w in self.ways) and any(s.result is Result.GRAD_WEIGHT for s in self.steps)
 
     @property
     def contractions(self) -> tuple[Contraction, ...]:
@@ -84,6 +92,7 @@ class Plan:
             lines.append(f"  {step.result.value:13} {how:12} stored as {casts}" + (f"   path: {path}" if path else ""))
         lines += [_fewer_products(path, g.axes[2].window) for path in dict.fromkeys(paths) if path.startswith(_TILED)]
         lines.append(f"  workspace     {self.workspace_bytes:,} bytes")
+        lines += [f"  runtime       {way.result}: {way.told}" for way in self.ways]
         lines += [f"  note: {text}" for text in self.advice]
         return "\n".join(lines)
 

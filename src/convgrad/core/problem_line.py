@@ -12,6 +12,7 @@
 | `fp16` | dtype of every tensor |
 | `math=` `want=` `on=` `as=` | math type, wanted results (x, w, b; `y` = the forward pass), product, `as=runtime` |
 | `alg=fast` | the algorithm: direct (the usual), fast or exact-fast |
+| `rev=2026-08-22` | with `as=runtime`: the date of the host code, the newest read if left out |
 | `x=2x8x14x14/bf16/NHWC` | one tensor told apart: shape/dtype/format, empty parts as usual; `null` = missing |
 | `stride=1x1x1` `mask=11` ... | an attribute told literally, `null` or `none` (empty) included |
 
@@ -222,6 +223,8 @@ def _override(request: Request, name: str, value: str) -> dict[str, Any]:
         if value not in ALGORITHMS:
             raise ValueError(f"problem line: {word[:60]!r}: use alg={', alg='.join(ALGORITHMS)}")
         return {"algorithm": value}
+    if name == "rev":
+        return {"revision": value}
     if name in ("groups", "pad"):
         return {name: _int(value, word)}
     if name == "transposed" and value in ("0", "1"):
@@ -303,6 +306,8 @@ def write(r: Request) -> str:
         tail.append(f"as={r.conformance}")
     if r.algorithm != DEFAULT_ALGORITHM:
         tail.append(f"alg={r.algorithm}")
+    if r.revision:
+        tail.append(f"rev={r.revision}")
     # Leave `o` out when it follows from the rest; then say only what the short words do not.
     for line_words in ([w for w in words if not w.startswith("o") or w.startswith("op")], words):
         line = " ".join(line_words + tail)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import date
 from enum import Enum
 from typing import Any
 
@@ -98,6 +99,8 @@ class Request:
     product: str = "cpu"
     conformance: str = DEFAULT_CONFORMANCE
     algorithm: str = DEFAULT_ALGORITHM
+    revision: str = field(default="", repr=False)
+    """The date of the runtime's host code, YYYY-MM-DD; empty is the newest read. Counts under conformance `runtime`."""
 
     def __post_init__(self) -> None:
         for name, read in _READERS:
@@ -179,6 +182,22 @@ def read_algorithm(name: str, value: object) -> str:
     raise ConvGradError(message, rule="algorithm.name", value=value)
 
 
+def read_revision(name: str, value: object) -> str:
+    """A date, or nothing."""
+    if isinstance(value, date):
+        return value.strftime("%Y-%m-%d")
+    if isinstance(value, str):
+        if not value:
+            return ""
+        try:
+            if date.fromisoformat(value).isoformat() == value:
+                return value
+        except ValueError:
+            pass
+    message = f"{name} must be a date YYYY-MM-DD, got {arguments.told(value)}"
+    raise ConvGradError(message, rule="revision.date", value=value)
+
+
 _READERS: tuple[tuple[str, Any], ...] = (
     ("operator", _read_operator),
     *((name, _read_tensor) for name in (
@@ -188,10 +207,12 @@ _READERS: tuple[tuple[str, Any], ...] = (
     ("padding", _read_pads), ("transposed", arguments.flag), ("groups", _sayable), ("output_mask", _read_mask),
     ("math", _sayable), ("pad", _sayable), ("forward", arguments.flag), ("product", _read_product),
     ("conformance", arguments.text), ("algorithm", read_algorithm),
+    ("revision", read_revision),
 )  # fmt: skip
 """How each field is read; of what most calls give, each gives back the very object."""
 _NEVER_NULL = frozenset((
     "operator", "transposed", "groups", "math", "pad", "forward", "product", "conformance", "algorithm",
+    "revision",
 ))  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from convgrad.core import dtypes, rounding
 from convgrad.core.arrays import AnyArray
 from convgrad.core.plan import Plan, Result
-from convgrad.engines import library, native, reference
+from convgrad.engines import library, native, reference, winograd_950
 from convgrad.engines.quick_call import quick_call
 
 NAMES = ("native", "reference")
@@ -78,11 +78,29 @@ def run(
     results: Mapping[Result, AnyArray], *, threads: int | None = None, engine: str | None = None,
 ) -> None:
     """Writes every step of `plan` into `results`. Arrays have the plan's shapes and storage dtypes, any strides."""
+    if plan.winograd and (engine or chosen()) == "native":
+        _run_winograd(plan, fine, coarse, weight, results, threads)
+        return
     # Plans without elements are zeros and the vendor's own exceptions: nothing to be fast at.
     if plan.problem.empty or (engine or chosen()) == "reference":
         reference.run(plan, fine, coarse, weight, results)
     else:
         native.run(plan, fine, coarse, weight, results, threads=threads)
+
+
+def _run_winograd(
+    plan: Plan, fine: AnyArray | None, coarse: AnyArray | None, weight: AnyArray | None,
+    results: Mapping[Result, AnyArray], threads: int | None,
+) -> None:
+    """The weight gradient by the 950's own sums, the others as ever."""
+    others = tuple(s for s in plan.steps if s.result is not Result.GRAD_WEIGHT)
+    if others:
+        native.run(replace(plan, steps=others, paths=()), fine, coarse, weight, results, threads=threads)
+    assert fine is not None and coarse is not None
+    flat = [np.asarray(reference.canonical(a, plan.problem.data_order)[:, :, 0], np.float32) for a in (fine, coarse)]
+    _, h, w = plan.problem.geometry.axes
+    sums = winograd_950.grad_weight(flat[0], flat[1], (h.pad_low, w.pad_low), winograd_950.by_engine(threads))
+    results[Result.GRAD_WEIGHT][...] = reference.natural(sums[:, :, None], plan.problem.weight_order)
 
 
 def run_quickly(
@@ -91,7 +109,7 @@ def run_quickly(
     """The gradients of plain arrays as planned, in fresh arrays or in those of `out`; None: take the long way."""
     if getenv(b"CONVGRAD_ENGINE") == b"reference":
         return None
-    quick = quick_call(plan)
+    quick = None if plan.winograd else quick_call(plan)
     return None if quick is None else quick.run(grad_output, input, weight, out)
 
 

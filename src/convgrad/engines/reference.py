@@ -9,6 +9,9 @@ a run of coarse cells o to a strided run of fine cells i = o*stride - pad_low + 
 
 Padding has no cells, so it contributes nothing: a NaN reaches exactly the results the law ties it to.
 
+A weight gradient that the 950 sums by Winograd goes the same way here in float64, for its NaN law is another; chained
+sums are direct, for they are what its error is held against.
+
 Two accumulations. FLOAT64 (the default, for golden data): products and sums in float64, one rounding at the end.
 FLOAT32 (`chained=True`): one product is added at a time and the sum is rounded to float32 after each. The order is
 taps (d, h, w), then channels ascending, for data results; batch, then coarse positions (d, h, w), for weights.
@@ -27,6 +30,7 @@ from convgrad.core.arrays import AnyArray
 from convgrad.core.geometry import Contraction, Geometry
 from convgrad.core.plan import Plan, Result, bias_is_zero
 from convgrad.core.problem import AxisOrder
+from convgrad.engines import winograd_950
 
 
 def run(
@@ -55,6 +59,11 @@ def run(
             total = to_fine(g, operands["coarse"], operands["weight"], chained)
         elif step.contraction is Contraction.TO_COARSE:
             total = to_coarse(g, operands["fine"], operands["weight"], chained)
+        elif plan.winograd and not chained:
+            _, h, w = g.axes
+            flat = [operands[name][:, :, 0].astype(np.float64) for name in ("fine", "coarse")]
+            taps = winograd_950.grad_weight(flat[0], flat[1], (h.pad_low, w.pad_low), winograd_950.by_numpy)
+            total = taps[:, :, None]
         else:
             total = to_weight(g, operands["fine"], operands["coarse"], chained)
         value = rounding.round_to(dtypes.find(step.rounded_to), total)

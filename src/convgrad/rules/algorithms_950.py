@@ -9,7 +9,6 @@ others are the same products in another order of float32 sums, so that only thei
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
@@ -18,6 +17,7 @@ from convgrad.core import dtypes, precision
 from convgrad.core.geometry import Axis
 from convgrad.core.problem import ConvProblem, prove
 from convgrad.core.request import Operator, Request
+from convgrad.core.ways import Asked, Way
 from convgrad.rules.check import check
 
 NEWEST = date(2026, 8, 22)
@@ -30,35 +30,28 @@ _CHANNELS_FIRST = ("NCL", "NCHW", "NCDHW")
 _HF32_MATHS = (1, 3)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One condition of a predicate: what it says, the numbers it met, whether it holds."""
-
-    step: str
-    found: str
-    holds: bool
+def known(request: Request) -> bool:
+    """Whether ways are known of a call: gradients on product 950 under conformance runtime."""
+    return request.product == "950" and request.conformance == "runtime" and not request.forward
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How one gradient is computed, and the conditions asked for the ways that come first."""
-
-    result: str
-    path: str
-    asked: tuple[tuple[str, tuple[Asked, ...]], ...]
-    """By path: its conditions up to the first that does not hold."""
-    inferred: bool = False
-    note: str = ""
+def revision_of(request: Request) -> date:
+    """The revision a request names, or the newest."""
+    return date.fromisoformat(request.revision) if request.revision else NEWEST
 
 
-def ways(request: Request, revision: date = NEWEST) -> tuple[Way, ...]:
+def ways(request: Request, revision: date | None = None) -> tuple[Way, ...]:
     """The way of every gradient wanted; `ValueError` where the rules refuse the call or it is not the 950's runtime."""
-    if request.product != "950" or request.conformance != "runtime":
+    if not known(request):
         raise ValueError("ways are known of product 950 under conformance runtime only; add `on=950 as=runtime`")
     verdict = check(request)
     if not verdict.ok:
         raise ValueError(verdict.message)
-    p = prove(request)
+    return ways_of(prove(request), revision or revision_of(request))
+
+
+def ways_of(p: ConvProblem, revision: date) -> tuple[Way, ...]:
+    """The way of every gradient wanted of an accepted call."""
     wants_input, wants_weight, wants_bias = p.wants
     found = []
     if wants_input:

@@ -15,7 +15,7 @@ from convgrad.core import arguments
 from convgrad.core.request import DEFAULT_CONFORMANCE, MATH_NAMES, read_algorithm
 from convgrad.core.status import ConvGradError
 from convgrad.functional import Gradients
-from convgrad.torch import operators
+from convgrad.torch import operators, transforms
 from convgrad.torch.memory import array_of, refuse_unreadable, refuse_unwritable
 
 
@@ -39,7 +39,8 @@ def conv_backward(
         )
         return Gradients(*(t if wanted else None for t, wanted in zip(given, mask, strict=True)))
     rank = _rank(input)
-    found = operators.conv_backward_op(
+    found = transforms.call(
+        operators.conv_backward_op,
         grad_output, input, weight, None if bias_sizes is None else _each("bias_sizes", bias_sizes, 1),
         _each("stride", stride, rank), _flat("padding", padding, rank), _each("dilation", dilation, rank),
         arguments.flag("transposed", transposed), _each("output_padding", output_padding, rank),
@@ -67,7 +68,8 @@ def conv_tbc_backward(
         )
         return Gradients(*given)
     how = _how(math, product, conformance, algorithm, threads)
-    return Gradients(*operators.conv_tbc_backward_op(grad_output, input, weight, bias, _one("pad", pad), *how))
+    return Gradients(*transforms.call(
+        operators.conv_tbc_backward_op, grad_output, input, weight, bias, _one("pad", pad), *how))
 
 
 def convolution(
@@ -79,8 +81,8 @@ def convolution(
     """The forward pass on torch tensors; its gradients are `conv_backward`'s, with the same math and product."""
     _refuse(input=input, weight=weight, **({} if bias is None else {"bias": bias}))
     rank = _rank(input)
-    output: Tensor = operators.convolution_op(
-        input, weight, bias, _each("stride", stride, rank), _flat("padding", padding, rank),
+    output: Tensor = transforms.call(
+        operators.convolution_op, input, weight, bias, _each("stride", stride, rank), _flat("padding", padding, rank),
         _each("dilation", dilation, rank), arguments.flag("transposed", transposed),
         _each("output_padding", output_padding, rank), _one("groups", groups),
         *_how(math, product, conformance, algorithm, threads),
@@ -96,7 +98,7 @@ def conv_tbc(
     """The forward pass of the time-batch-channel convolution on torch tensors; its gradients are convgrad's."""
     _refuse(input=input, weight=weight, **({} if bias is None else {"bias": bias}))
     how = _how(math, product, conformance, algorithm, threads)
-    output: Tensor = operators.conv_tbc_op(input, weight, bias, _one("pad", pad), *how)
+    output: Tensor = transforms.call(operators.conv_tbc_op, input, weight, bias, _one("pad", pad), *how)
     return output
 
 

@@ -30,6 +30,8 @@ from convgrad.torch.calls import Attributes, Decision, Settings, Three
 from convgrad.torch.emulation import Emulation
 
 MODES = ("float32", "hf32", "hf32_10", "float16", "bfloat16", "hifloat8", "float8_e4m3fn", "float8_e5m2")
+RUNTIME_950 = "950-runtime"
+"""A mode besides the dtypes: float32 as the 950's runtime sums it, by Winograd where its host code takes that way."""
 METRICS = ("mere", "mare", "cosine", "sign_flips", "zeroed")
 _REFERENCE = Settings("cpu")
 
@@ -161,10 +163,12 @@ def impact(
 
     `batch`: a tensor or (inputs, target ...), as a DataLoader gives it; the loss is `loss_fn(model(inputs), *targets)`.
     `loss_scale` multiplies the loss before the backward pass, as one does for float16 and 8-bit floats; gradients are
-    compared after dividing it out. `progress`: a bar on standard error; by default when a person watches.
+    compared after dividing it out. The mode `950-runtime` is float32 as that product's runtime sums it, Winograd
+    included. `progress`: a bar on standard error; by default when a person watches.
     The model is copied first and not changed.
     """
-    names = tuple(dtypes.find(mode).name for mode in ([modes] if isinstance(modes, str) else modes))
+    asked = [modes] if isinstance(modes, str) else modes
+    names = tuple(mode if mode == RUNTIME_950 else dtypes.find(mode).name for mode in asked)
     if not names:
         raise ConvGradError("modes is empty", rule="impact.modes", value=())
     bar = _Bar(sys.stderr.isatty() if progress is None else progress)
@@ -177,7 +181,7 @@ def impact(
     updates = []
     for number, mode in enumerate(names):
         bar.show(number, len(names), f"whole step in {mode}")
-        got = step.gradients(Emulation(Settings("cpu", compute=mode)))
+        got = step.gradients(Emulation(_settings_of(mode)))
         change = float(np.linalg.norm(got - reference) / max(float(np.linalg.norm(reference)), 1e-300))
         updates.append(UpdateImpact(mode, change, Difference.between(got, reference)))
     bar.close()
@@ -238,7 +242,7 @@ class _Comparison(Emulation):
         per_mode: list[tuple[str, str, Three]] = []
         for number, mode in enumerate(self._modes):
             self._bar.show(number, len(self._modes), f"call {self._calls}, {layer} in {mode}")
-            decision = decide(Settings("cpu", compute=mode), operands)
+            decision = decide(_settings_of(mode), operands)
             per_mode.append((mode, str(decision.request), calls.gradients(_accepted(decision), *operands)))
         for at, name in enumerate(("grad_input", "grad_weight")):
             golden = reference[at]
@@ -253,6 +257,10 @@ class _Comparison(Emulation):
                 self.rows.append(LayerImpact(layer, line, name, mode, difference))
         x_ref, w_ref, b_ref = (None if t is None else t.to(operands[0].dtype) for t in reference)
         return x_ref, w_ref, b_ref
+
+
+def _settings_of(mode: str) -> Settings:
+    return Settings("950", conformance="runtime") if mode == RUNTIME_950 else Settings("cpu", compute=mode)
 
 
 def _accepted(decision: Decision) -> Plan:

@@ -126,36 +126,43 @@ def _(
     return x, w, b
 
 
-def _keep_convolution(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def keep_convolution(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """What the derivative reads."""
     input, weight, _, *numbers = inputs
     ctx.save_for_backward(input, weight)
     ctx.numbers = numbers
 
 
-def _convolution_derivative(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
+def convolution_derivative(ctx: Any, grad_output: Tensor, op: Callable[..., Any] = conv_backward_op) -> tuple[Any, ...]:
+    """The gradients; `op` computes them."""
     input, weight = ctx.saved_tensors
     mask = list(ctx.needs_input_grad[:3])
-    sums = conv_backward_op(grad_output, input, weight, None, *ctx.numbers[:6], mask, *ctx.numbers[6:])
+    sums = op(grad_output, input, weight, None, *ctx.numbers[:6], mask, *ctx.numbers[6:])
     return (*(t if wanted else None for t, wanted in zip(sums, mask, strict=True)), *(None,) * len(ctx.numbers))
 
 
-convolution_op.register_autograd(_convolution_derivative, setup_context=_keep_convolution)
+convolution_op.register_autograd(convolution_derivative, setup_context=keep_convolution)
 
 
-def _keep_conv_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+def keep_conv_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    """What the second derivative reads."""
     ctx.save_for_backward(*inputs[:3])
     ctx.numbers, ctx.mask, ctx.how = inputs[4:10], inputs[10], inputs[11:]
     ctx.set_materialize_grads(False)
 
 
-def _conv_backward_derivative(ctx: Any, *cotangents: Tensor | None) -> tuple[Any, ...]:
+def conv_backward_derivative(
+    ctx: Any, cotangents: Sequence[Tensor | None], forward_op: Callable[..., Any] = convolution_op,
+    backward_op: Callable[..., Any] = conv_backward_op,
+) -> tuple[Any, ...]:
+    """The derivatives of the gradients, computed by these two."""
     def forward(x: Tensor, w: Tensor) -> Tensor:
-        found: Tensor = convolution_op(x, w, None, *ctx.numbers, *ctx.how)
+        found: Tensor = forward_op(x, w, None, *ctx.numbers, *ctx.how)
         return found
 
     def backward(g: Tensor, x: Tensor, w: Tensor, which: int) -> Tensor:
         mask = [i == which for i in range(3)]
-        found: Tensor = conv_backward_op(g, x, w, None, *ctx.numbers, mask, *ctx.how)[which]
+        found: Tensor = backward_op(g, x, w, None, *ctx.numbers, mask, *ctx.how)[which]
         return found
 
     wanted = [c if m else None for c, m in zip(cotangents, ctx.mask, strict=True)]
@@ -185,7 +192,9 @@ def second_derivative(
     return grad_g, grad_x, grad_w
 
 
-conv_backward_op.register_autograd(_conv_backward_derivative, setup_context=_keep_conv_backward)
+conv_backward_op.register_autograd(
+    lambda ctx, *cotangents: conv_backward_derivative(ctx, cotangents), setup_context=keep_conv_backward
+)
 
 
 # ---- time-batch-channel ------------------------------------------------------------------------------------
@@ -247,25 +256,29 @@ def _tbc_shapes(
     return gradient_like(input, False), gradient_like(weight, False), gradient_like(bias, False)
 
 
-def _keep_tbc(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def keep_tbc(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """What the derivative reads."""
     input, weight, bias, *rest = inputs
     ctx.save_for_backward(input, weight)
     ctx.has_bias, ctx.rest = bias is not None, rest
 
 
-def _tbc_derivative(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
+def tbc_derivative(ctx: Any, grad_output: Tensor, op: Callable[..., Any] = conv_tbc_backward_op) -> tuple[Any, ...]:
+    """The gradients; `op` computes them."""
     input, weight = ctx.saved_tensors
-    x, w, b = conv_tbc_backward_op(grad_output, input, weight, grad_output.new_empty(weight.shape[2]), *ctx.rest)
+    x, w, b = op(grad_output, input, weight, grad_output.new_empty(weight.shape[2]), *ctx.rest)
     return x, w, b if ctx.has_bias else None, *(None,) * len(ctx.rest)
 
 
-def _keep_tbc_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+def keep_tbc_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    """What the second derivative reads."""
     ctx.save_for_backward(*inputs[:3])
     ctx.rest = inputs[4:]
     ctx.set_materialize_grads(False)
 
 
-def _tbc_backward_derivative(op: Any, forward: Callable[..., Tensor]) -> Callable[..., tuple[Any, ...]]:
+def tbc_backward_derivative(op: Any, forward: Callable[..., Tensor]) -> Callable[..., tuple[Any, ...]]:
+    """The derivatives of the gradients that `op` computes."""
     def derivative(ctx: Any, *cotangents: Tensor | None) -> tuple[Any, ...]:
         def backward(g: Tensor, x: Tensor, w: Tensor, which: int) -> Tensor:
             found: Tensor = op(g, x, w, g.new_empty(w.shape[2]), *ctx.rest)[which]
@@ -286,7 +299,7 @@ def _our_conv_tbc(input: Tensor, weight: Tensor, *rest: Any) -> Tensor:
     return found
 
 
-conv_tbc_op.register_autograd(_tbc_derivative, setup_context=_keep_tbc)
+conv_tbc_op.register_autograd(tbc_derivative, setup_context=keep_tbc)
 for _op, _forward in ((conv_tbc_backward_op, _our_conv_tbc), (pytorch_conv_tbc_backward_op, _pytorch_conv_tbc)):
     _op.register_fake(_tbc_shapes)
-    _op.register_autograd(_tbc_backward_derivative(_op, _forward), setup_context=_keep_tbc_backward)
+    _op.register_autograd(tbc_backward_derivative(_op, _forward), setup_context=keep_tbc_backward)

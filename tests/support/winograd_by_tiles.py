@@ -1,4 +1,4 @@
-"""The 950's Winograd weight gradient in NumPy: F(3, 2) nested, float32 transforms, float32 sums.
+"""The 950's Winograd weight gradient tile by tile, a second hand's: F(3, 2) nested, float32 transforms and sums.
 
 Tiles of 2x2 gradients and windows of 4x4 of the zero-padded input, step 2. Per axis (points 0, 1, -1, infinity; the
 halves stand in the output transform):
