@@ -42,12 +42,21 @@ def test_a_call_is_decided_once(call, counted):
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-def test_a_true_stride_is_not_a_stride_of_one(counted):
-    """Keys hold the text of the attributes: a refusal is not answered by the plan of a number that equals it."""
+@pytest.mark.parametrize(
+    ("name", "number", "equal"),
+    [
+        ("stride", 1, 1.0), ("stride", (1, 1), (1, 1.0)), ("stride", [1, 1], [1, 1.0]),
+        ("stride", np.int32(1), np.float32(1)), ("padding", np.int32(0), np.float32(0)),
+        ("padding", [np.int64(0), 0], [np.float64(0), 0]), ("groups", 1, 1.0),
+    ],
+)  # fmt: skip
+def test_a_true_stride_is_not_a_stride_of_one(name, number, equal, counted):
+    """Keys hold the types of the attributes: a refusal is not answered by the plan of a number that equals it."""
     w = np.ones((2, 2, 1, 1), np.float32)
-    convgrad.conv_backward(ONES, ONES, w, stride=1)
-    with pytest.raises(convgrad.ConvGradError, match="stride"):
-        convgrad.conv_backward(ONES, ONES, w, stride=1.0)
+    convgrad.conv_backward(ONES, ONES, w, **{name: number})
+    assert len(counted) == 1
+    with pytest.raises(convgrad.ConvGradError, match=name):
+        convgrad.conv_backward(ONES, ONES, w, **{name: equal})
 
 
 def test_what_is_kept_is_bounded(counted):

@@ -109,7 +109,7 @@ def run_quickly(
     """The gradients of plain arrays as planned, in fresh arrays or in those of `out`; None: take the long way."""
     if getenv(b"CONVGRAD_ENGINE") == b"reference":
         return None
-    quick = None if plan.winograd else quick_call(plan)
+    quick = quick_call(plan)
     return None if quick is None else quick.run(grad_output, input, weight, out)
 
 

@@ -223,14 +223,14 @@ _calls: Bounded[int, QuickCall] = Bounded(4096)
 
 
 def quick_call(plan: Plan) -> QuickCall | None:
-    """The quick call of a plan, kept; None where it has none (nothing to compute, or tensors NumPy cannot name)."""
+    """The quick call of a plan, kept; None where it has none (nothing to compute, sums of another kind, tensors NumPy cannot name)."""
     known = _calls.get(id(plan))
     return known if known is not None else _first(plan)
 
 
 def _first(plan: Plan) -> QuickCall | None:
     r = plan.problem.request
-    if plan.problem.empty or r.forward or not available() or not _data_follows_header():
+    if plan.problem.empty or r.forward or plan.winograd or not available() or not _data_follows_header():
         return None
     if r.grad_output is None or r.input is None or r.weight is None:
         return None
