@@ -31,6 +31,7 @@ from convgrad.ascendc import (
     to_fractal_z_3d,
     to_ndc1hwc0,
 )
+from convgrad.ascendc.device.cube import multiply_in_chunks
 from tile_problems import TileProblem, forced_small_tiles, plain_grad_input, random_problem
 
 CHUNK = 30
@@ -207,6 +208,22 @@ def test_fast_and_staged_modes_give_the_same_bits():
         assert fast.tobytes() == staged.tobytes(), problem
 
 
+def test_the_library_multiplies_as_the_definition_says(monkeypatch):
+    """The function that kernels in C++ run gives the bits of the definition, at every remainder."""
+    rng = np.random.default_rng(3)
+    cases = (1, 1, 16, 1), (5, 48, 32, 16), (13, 50, 48, 16), (29, 144, 16, 144), (12, 7, 64, 99)
+    for rows, k, columns, chunk in cases:
+        a, b = rng.standard_normal((rows, k)), rng.standard_normal((k, columns))
+        a, b = np.asfortranarray(a.astype(np.float32)), b.astype(np.float32)
+        before = rng.standard_normal((rows, columns)).astype(np.float32)
+        results = []
+        for engine in ("native", "reference"):
+            monkeypatch.setenv("CONVGRAD_ENGINE", engine)
+            added = multiply_in_chunks(a, b, chunk, before.copy())
+            results.append(multiply_in_chunks(a, b, chunk).tobytes() + added.tobytes())
+        assert results[0] == results[1], (rows, k, columns, chunk)
+
+
 THREADS_PROGRAM = """
 import hashlib, numpy as np
 from convgrad.ascendc import Golden, simulate, simulate_filter
@@ -221,10 +238,10 @@ print(hashlib.sha256(bits + filtered.grad_weight.tobytes()).hexdigest())
 
 
 def test_the_same_bits_for_any_number_of_threads():
-    """float32 tiles of both kernels have the same bits with one and with two threads in the matrix library."""
+    """float32 tiles of both kernels have the same bits with one and with two threads."""
     told = [
         subprocess.run([sys.executable, "-c", THREADS_PROGRAM], capture_output=True, text=True, check=True,
-                       env={**os.environ, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}).stdout
+                       env={**os.environ, "CONVGRAD_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}).stdout
         for threads in ("1", "2")
     ]  # fmt: skip
     assert told[0] == told[1] and len(told[0].strip()) == 64

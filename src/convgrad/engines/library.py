@@ -58,6 +58,7 @@ def library() -> ctypes.CDLL:
         ("cg_load", number, (address, ctypes.c_int64, address)),
         ("cg_store", number, (address, ctypes.c_int64, address)),
         ("cg_round", number, (number, address, address, ctypes.c_int64)),
+        ("cgt_product", number, (address, address, *(ctypes.c_int64,) * 4, number, address)),
     ):
         function = getattr(lib, name, None)
         if function is None:
