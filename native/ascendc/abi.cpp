@@ -3,6 +3,7 @@
 
 #include "cores.h"
 #include "object.h"
+#include "trace.h"
 
 struct cgt_object {
     std::unique_ptr<convgrad::tile::Object> is;
@@ -48,6 +49,10 @@ cgt_object* cgt_make(int gradient, int number, int ncdhw, cgt_where where) {
             auto fresh = std::make_unique<cgt_object>();
             fresh->is = gradient == CGT_INPUT ? make_input_object(number, ncdhw != 0, where)
                                               : make_filter_object(number, where);
+            trace_call(fresh->is->number(), "make",
+                       std::string(gradient == CGT_INPUT ? "\"input\"" : "\"filter\"") +
+                           (number == CGT_HALF ? ", \"float16\"" : ", \"bfloat16\"") + (ncdhw ? ", true" : ", false"),
+                       where);
             made = fresh.release();
             return CGT_OK;
         },

@@ -190,8 +190,8 @@ int launch(const char* name, uint32_t blocks, const char* texts, const void* con
         refuse_launch(say("%s: at most %zu blocks, got %u", name, kMostCores, blocks), where);
     } else {
         Launch one(blocks, body, context);
-        open_regions(texts, arguments, count);
         trace_launch(name, blocks);
+        open_regions(texts, arguments, count);
         running = &one;
         one.mode_is_given_ = kernel_mode != CGT_MODE_OF_KERNEL;
         const bool cubes = kernel_mode != CGT_MODE_AIV;
@@ -223,7 +223,7 @@ std::vector<Core*> meeting(bool vectors_only) {
 
 int sync_all(bool vectors_only, cgt_where where) {
     if (!mine) return CGT_OK;
-    trace_call(0, "SyncAll", "", where);
+    trace_call(0, "SyncAll", vectors_only ? "true" : "false", where);
     int answer = CGT_OK;
     if (vectors_only && mine->role == CGT_CUBE) {
         found("role.sync", "SyncAll: meets vector cores only; a cube core needs SyncAll<false>()", where);
@@ -241,6 +241,7 @@ int sync_all(bool vectors_only, cgt_where where) {
     if (!met) return mark_core_stopping(), CGT_STOP;
     running->learn(me, running->brought_[{kind, times}]);
     running->tick(me);
+    trace_heard(me->clocks);
     return answer;
 }
 
@@ -255,6 +256,8 @@ int cross_core_set(int mode, int flag, cgt_where where) {
     }
     Core* me = mine;
     running->tick(me);
+    trace_call(0, "CrossCoreSetFlag", say("%d, %d", mode, flag), where);
+    trace_heard(me->clocks);
     ++me->set[mode * kFlags + flag];
     const auto setters = running->those(
         [&](const Core& core) { return core.role == me->role && (mode == 0 || core.block == me->block); });
@@ -275,12 +278,14 @@ int cross_core_set(int mode, int flag, cgt_where where) {
 int cross_core_wait(int flag, cgt_where where) {
     if (!mine) return CGT_OK;
     Core* me = mine;
+    trace_call(0, "CrossCoreWaitFlag", say("%d", flag), where);
     const uint64_t times = ++me->waited[flag];
     if (!running->wait(
             me, [=] { return me->heard[flag] >= times; }, say("CrossCoreWaitFlag(%d)", flag), where))
         return mark_core_stopping(), CGT_STOP;
     running->learn(me, me->flag_clocks[flag]);
     running->tick(me);
+    trace_heard(me->clocks);
     return CGT_OK;
 }
 

@@ -37,9 +37,11 @@ private:
         std::memcpy(&t_, record, sizeof t_);
         return check(t_, Sizes());
     }
-    std::string record_fields() const override {
+    std::string record_fields(const void* record) const override {
+        FilterRecord given;
+        std::memcpy(&given, record, sizeof given);
         std::string all = "{";
-#define FIELD(name) all += (all.size() > 1 ? ", \"" #name "\": " : "\"" #name "\": ") + text(t_.name);
+#define FIELD(name) all += (all.size() > 1 ? ", \"" #name "\": " : "\"" #name "\": ") + text(given.name);
         CGT_FILTER_FIELDS(FIELD, FIELD, FIELD)
 #undef FIELD
         return all + "}";
@@ -59,8 +61,8 @@ private:
 };
 
 int FilterObject::set_single_shape(uint64_t M, uint64_t N, uint64_t K, cgt_where where) {
-    if (!enter(Call::SetSingleShape, where)) return CGT_REFUSED;
     trace("SetSingleShape", text(M) + ", " + text(N) + ", " + text(K), where);
+    if (!enter(Call::SetSingleShape, where)) return CGT_REFUSED;
     const Whole area = window_area(t_), c0 = t_.channelSize;
     if (M == 0 || N == 0 || K == 0)
         stop("shape.positive",
@@ -92,8 +94,8 @@ int FilterObject::set_single_shape(uint64_t M, uint64_t N, uint64_t K, cgt_where
 }
 
 int FilterObject::set_start(int64_t, int64_t row, cgt_where where) {
-    if (!enter(Call::SetStartPosition, where)) return CGT_REFUSED;
     trace("SetStartPosition", text(row), where);
+    if (!enter(Call::SetStartPosition, where)) return CGT_REFUSED;
     if (row < 0 || row >= t_.ho)
         stop("start.range", "SetStartPosition: hoStart must be in 0..." + text(Whole(t_.ho) - 1) + ", got " + text(row),
              where);
@@ -119,9 +121,9 @@ bool FilterObject::advance() {
 }
 
 bool FilterObject::iterate(cgt_tile* told, cgt_where where) {
+    trace("Iterate", "", where);
     enter(Call::Iterate, where);
     require(has_shape_, has_start_, other_ != nullptr, "SetInput", where);
-    trace("Iterate", *first_ ? "true" : "false", where);
     if (*first_) {
         *first_ = 0;
         i_ = j_ = m_block_ = n_block_ = 0;
@@ -209,9 +211,9 @@ void FilterObject::compute(cgt_where where) {
 }
 
 int FilterObject::get_tensor_c(const cgt_view& view, int atomic, bool sequential, cgt_where where) {
-    if (!enter(Call::GetTensorC, where)) return CGT_REFUSED;
     const Place output = place_of(view);
     trace("GetTensorC", traced(output) + ", " + text(atomic) + ", " + (sequential ? "true" : "false"), where);
+    if (!enter(Call::GetTensorC, where)) return CGT_REFUSED;
     check_flags(atomic, where);
     if (!tile_) return CGT_OK;
     Whole start = Whole(tile_->n_start) * weight_cout(t_) + tile_->m_start * kLanes, between = weight_cout(t_) * kLanes;

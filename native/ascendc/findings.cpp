@@ -11,6 +11,7 @@
 
 #include "cores.h"
 #include "say.h"
+#include "trace.h"
 
 namespace convgrad {
 namespace tile {
@@ -61,6 +62,7 @@ void print_new(All& a, const std::string& head) {
     for (auto at = start; at != a.findings.end(); ++at) {
         (*at)->line = line_of(**at);
         std::fprintf(stderr, "%s\n", (*at)->line.c_str());
+        trace_finding((*at)->rule, (*at)->text, (*at)->core, (*at)->place, (*at)->count);
     }
     a.printed = a.findings.size();
 }

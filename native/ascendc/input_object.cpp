@@ -45,9 +45,11 @@ private:
         return {"tiling.c0", say("Init: c0 must be 16 for %s operands, got %u",
                                  format_ == CGT_HALF ? "float16" : "bfloat16", t_.c0)};
     }
-    std::string record_fields() const override {
+    std::string record_fields(const void* record) const override {
+        InputRecord given;
+        std::memcpy(&given, record, sizeof given);
         std::string all = "{";
-#define FIELD(name) all += (all.size() > 1 ? ", \"" #name "\": " : "\"" #name "\": ") + text(t_.name);
+#define FIELD(name) all += (all.size() > 1 ? ", \"" #name "\": " : "\"" #name "\": ") + text(given.name);
         CGT_INPUT_FIELDS(FIELD, FIELD, FIELD)
 #undef FIELD
         return all + "}";
@@ -74,8 +76,8 @@ private:
 };
 
 int InputObject::set_single_shape(uint64_t M, uint64_t K, uint64_t N, cgt_where where) {
-    if (!enter(Call::SetSingleShape, where)) return CGT_REFUSED;
     trace("SetSingleShape", text(M) + ", " + text(K) + ", " + text(N), where);
+    if (!enter(Call::SetSingleShape, where)) return CGT_REFUSED;
     const Whole per_block = Whole(t_.dk) * k_of_block(t_);
     if (M == 0 || K == 0 || N == 0)
         stop("shape.positive",
@@ -107,8 +109,8 @@ int InputObject::set_single_shape(uint64_t M, uint64_t K, uint64_t N, cgt_where 
 }
 
 int InputObject::set_start(int64_t plane, int64_t row, cgt_where where) {
-    if (!enter(Call::SetStartPosition, where)) return CGT_REFUSED;
     trace("SetStartPosition", text(plane) + ", " + text(row), where);
+    if (!enter(Call::SetStartPosition, where)) return CGT_REFUSED;
     const int64_t first = -static_cast<int64_t>(t_.backpropPadUp), last = static_cast<int64_t>(t_.hi) - 1;
     if (plane < 0 || plane >= t_.di)
         stop("start.plane",
@@ -153,9 +155,9 @@ RowWindow InputObject::row_window(int64_t m_start) const {
 }
 
 bool InputObject::iterate(cgt_tile* told, cgt_where where) {
+    trace("Iterate", "", where);
     enter(Call::Iterate, where);
     require(has_shape_, has_start_, other_ != nullptr, "SetWeight", where);
-    trace("Iterate", *first_ ? "true" : "false", where);
     if (*first_) {
         begin_walk(where);
     } else if (!advance()) {
@@ -293,9 +295,9 @@ void InputObject::check_output(const Place& output, cgt_where where) {
 }
 
 int InputObject::get_tensor_c(const cgt_view& view, int atomic, bool sequential, cgt_where where) {
-    if (!enter(Call::GetTensorC, where)) return CGT_REFUSED;
     const Place output = place_of(view);
     trace("GetTensorC", traced(output) + ", " + text(atomic) + ", " + (sequential ? "true" : "false"), where);
+    if (!enter(Call::GetTensorC, where)) return CGT_REFUSED;
     check_flags(atomic, where);
     if (sequential)
         stop("order.sequential",

@@ -10,6 +10,7 @@
 #include "findings.h"
 #include "runtime/memory.h"
 #include "say.h"
+#include "trace.h"
 
 namespace convgrad {
 namespace tile {
@@ -99,7 +100,9 @@ Region* region_of(const void* address) {
     auto next = m.regions.upper_bound(number_of(stretch.start));
     size_t bytes = stretch.bytes;
     if (next != m.regions.end()) bytes = std::min<size_t>(bytes, next->first - number_of(stretch.start));
-    return add_region(stretch.start, bytes, stretch.name);
+    Region* made = add_region(stretch.start, bytes, stretch.name);
+    trace_region(made->number, made->name, made->bytes);
+    return made;
 }
 
 std::vector<std::string> split_texts(const char* texts) {
@@ -245,6 +248,7 @@ void open_regions(const char* texts, const void* const* arguments, int count) {
         const auto next = std::next(entry);
         if (next != m.regions.end())
             entry->second->bytes = std::min<size_t>(entry->second->bytes, next->first - entry->first);
+        trace_region(entry->second->number, entry->second->name, entry->second->bytes);
     }
 }
 
@@ -467,6 +471,11 @@ int cgt_known(const void* address, cgt_where where) {
 
 int cgt_touch(const cgt_view* view, int64_t start, int64_t count, int doing, const char* call, cgt_where where) {
     const Place place = place_of(*view);
+    if (doing != CGT_READ && tracing())
+        trace_call(0, doing == CGT_FILL ? "Fill" : "store",
+                   say("%d, %lld, %lld, %d, \"%s\"", place.region ? place.region->number : 0,
+                       (long long)(Whole(place.element) + start).clamped(), (long long)count, place.bytes, call),
+                   where);
     if (!inside(place, start, count, call, where)) return CGT_REFUSED;
     if (doing == CGT_STORE) mark_store(place, start, count, false);
     if (doing == CGT_FILL) mark_fill(place, start, count);

@@ -57,10 +57,10 @@ bool Object::enter(Call call, cgt_where where) {
 
 int Object::init(uint8_t* first, const void* record, cgt_where where) {
     first_ = first;
+    if (tracing()) trace("Init", record ? record_fields(record) : "null", where);
     if (!enter(Call::Init, where)) return CGT_REFUSED;
     if (!record) stop("launch.arguments", "Init: the tiling record is a null pointer", where);
     const Broken broken = take_record(record);
-    trace("Init", record_fields(), where);
     if (!broken.ok()) stop(broken.rule, broken.text, where);
     move(State::Ready);
     *first_ = 1;
@@ -73,17 +73,17 @@ int Object::set_grad_output(const cgt_view& view, cgt_where where) {
 
 int Object::set_place(Call call, const cgt_view& view, const char* name, std::unique_ptr<Place>* kept,
                       cgt_where where) {
-    if (!enter(call, where)) return CGT_REFUSED;
     const Place place = place_of(view);
     trace(kCallNames[static_cast<int>(call)], traced(place), where);
+    if (!enter(call, where)) return CGT_REFUSED;
     name_by_use(place, name);
     *kept = std::make_unique<Place>(place);
     return CGT_OK;
 }
 
 int Object::end(cgt_where where) {
-    if (!enter(Call::End, where)) return CGT_REFUSED;
     trace("End", "", where);
+    if (!enter(Call::End, where)) return CGT_REFUSED;
     if (!abandoned_.empty())
         found("order.left_early", "End: " + abandoned_ + "; walk until Iterate returns false" + early_exit(), where);
     move(State::Ended);
@@ -158,7 +158,7 @@ void Object::tell(const Tile& tile, bool computed, cgt_tile* told) {
 }
 
 void Object::trace(const char* call, const std::string& arguments, cgt_where where) const {
-    if (tracing()) trace_call(number_, call, arguments, where);
+    if (tracing()) trace_call(number_, call, arguments, where, first_ && *first_);
 }
 
 std::string Object::traced(const Place& place) {

@@ -54,7 +54,7 @@ public:
 
 protected:
     virtual Broken take_record(const void* record) = 0;
-    virtual std::string record_fields() const = 0;
+    virtual std::string record_fields(const void* record) const = 0;
     virtual const char* early_exit() const { return ""; }
 
     State state() const;
@@ -70,6 +70,7 @@ protected:
     void put(const Place& to, Whole start, int64_t rows, int64_t column, bool add, const std::string& doing,
              cgt_where where) const;
     static void tell(const Tile& tile, bool computed, cgt_tile* told);
+    // A call as it comes, before anything is refused.
     void trace(const char* call, const std::string& arguments, cgt_where where) const;
     static std::string traced(const Place& place);
 

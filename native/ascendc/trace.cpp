@@ -36,13 +36,36 @@ void trace_launch(const char* name, uint32_t blocks) {
     std::fflush(file());
 }
 
-void trace_call(int object, const char* call, const std::string& arguments, cgt_where where) {
+void trace_region(int number, const std::string& name, size_t bytes) {
+    if (!tracing()) return;
+    std::fprintf(file(), "{\"region\": %d, \"name\": %s, \"bytes\": %zu}\n", number, quoted(name.c_str()).c_str(),
+                 bytes);
+}
+
+void trace_call(int object, const char* call, const std::string& arguments, cgt_where where, bool first) {
     if (!tracing()) return;
     std::fprintf(file(),
-                 "{\"core\": %lld, \"role\": \"%s\", \"object\": %d, \"call\": %s, \"args\": [%s], \"file\": %s, "
-                 "\"line\": %d}\n",
-                 static_cast<long long>(core_number()), on_vector_core() ? "vector" : "cube", object,
-                 quoted(call).c_str(), arguments.c_str(), quoted(where.file).c_str(), where.line);
+                 "{\"core\": %lld, \"thread\": %d, \"role\": \"%s\", \"object\": %d, \"call\": %s, \"args\": [%s], "
+                 "\"first\": %s, \"file\": %s, \"line\": %d}\n",
+                 static_cast<long long>(core_number()), thread_number(), on_vector_core() ? "vector" : "cube", object,
+                 quoted(call).c_str(), arguments.c_str(), first ? "true" : "false", quoted(where.file).c_str(),
+                 where.line);
+    std::fflush(file());  // a kernel that crashes leaves its last call
+}
+
+void trace_heard(const std::vector<uint16_t>& clocks) {
+    if (!tracing()) return;
+    std::string list;
+    for (const uint16_t clock : clocks) list += (list.empty() ? "" : ", ") + std::to_string(clock);
+    std::fprintf(file(), "{\"heard\": [%s], \"thread\": %d}\n", list.c_str(), thread_number());
+}
+
+void trace_finding(const std::string& rule, const std::string& text, int64_t core, const std::string& place,
+                   uint64_t count) {
+    if (!tracing()) return;
+    std::fprintf(file(), "{\"finding\": %s, \"text\": %s, \"core\": %lld, \"place\": %s, \"count\": %llu}\n",
+                 quoted(rule.c_str()).c_str(), quoted(text.c_str()).c_str(), static_cast<long long>(core),
+                 quoted(place.c_str()).c_str(), static_cast<unsigned long long>(count));
     std::fflush(file());
 }
 

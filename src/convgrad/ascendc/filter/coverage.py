@@ -74,13 +74,8 @@ def check_filter_kernel(
     sizes = platform or PlatformInfo()
     check_filter_record(tiling, sizes)
     storage = filter_types(dtype)[0].storage
-    shape = (tiling.cout, tiling.cin, tiling.dk, tiling.hk, tiling.wk)
-
-    def name_of(flat: int) -> str:
-        return "(cout {}, cin {}, kd {}, kh {}, kw {})".format(*layouts.element_fractal_z_3d(shape, tiling.c0, flat))
-
     ledger, reduction = Ledger(tiling.grad_weight_size), Reduction(tiling)
-    findings = Findings(ledger, name_of)
+    findings = Findings(ledger, element_name(tiling))
     grad_weight = dry_tensor(tiling.grad_weight_size, np.dtype(np.float32), "gradWeight", ledger)
 
     def taken(part: PartOfSum) -> None:
@@ -96,6 +91,13 @@ def check_filter_kernel(
     all_cores = [FilterCore(number, cores, tiling, grad_output, new_kernel, *others) for number in range(cores)]
     run_on_cores(author, all_cores, ledger.enter, findings.refused)
     return summarise(tiling, ledger, reduction, findings)
+
+
+def element_name(t: TConv3DBpFilterTiling) -> Callable[[int], str]:
+    """Names an element of the result by its place in memory."""
+    shape = (t.cout, t.cin, t.dk, t.hk, t.wk)
+    words = "(cout {}, cin {}, kd {}, kh {}, kw {})"
+    return lambda flat: words.format(*layouts.element_fractal_z_3d(shape, t.c0, flat))
 
 
 def summarise(

@@ -59,13 +59,8 @@ def check_kernel(
     sizes = platform or PlatformInfo()
     check_record(tiling, sizes)
     storage = input_types(dtype)[0].storage
-    shape = (tiling.batch, tiling.cin, tiling.di, tiling.hi, tiling.wi)
-
-    def name_of(flat: int) -> str:
-        return "(n {}, c {}, d {}, h {}, w {})".format(*layouts.element_ndc1hwc0(shape, tiling.c0, flat))
-
     ledger = Ledger(tiling.grad_input_size)
-    findings = Findings(ledger, name_of)
+    findings = Findings(ledger, element_name(tiling))
 
     def new_kernel(core: int) -> Conv3DBackpropInput:
         return Conv3DBackpropInput(*input_types(dtype), block_idx=core, dry=True, report=findings.refused,
@@ -77,6 +72,12 @@ def check_kernel(
     all_cores = [Core(number, cores, tiling, grad_output, new_kernel, *others) for number in range(cores)]
     run_on_cores(author, all_cores, ledger.enter, findings.refused)
     return summarise(tiling, ledger, findings)
+
+
+def element_name(t: TConv3DBackpropInputTiling) -> Callable[[int], str]:
+    """Names an element of the result by its place in memory."""
+    shape = (t.batch, t.cin, t.di, t.hi, t.wi)
+    return lambda flat: "(n {}, c {}, d {}, h {}, w {})".format(*layouts.element_ndc1hwc0(shape, t.c0, flat))
 
 
 def summarise(t: TConv3DBackpropInputTiling, ledger: Ledger, findings: Findings) -> CoverageReport:

@@ -83,10 +83,13 @@ class Ledger:
     zeroed_late    zeroed after something was stored or added
     added_blind    added to what was neither zeroed nor stored
     racing         zeroed by one core while another touches it, with no meeting of all cores in between
+
+    What a core did at its time `epoch` came before what another does now if that one has heard of a later time of it.
     """
 
     def __init__(self, size: int) -> None:
         self.core = self.epoch = 0
+        self.heard: NDArray[np.int64] = np.zeros(1, np.int64)  # by core; one number stands for all
         self.writers: set[int] = set()
         self.stores = np.zeros(size, np.uint32)
         self.adds = np.zeros(size, np.uint32)
@@ -102,9 +105,15 @@ class Ledger:
         self.fill_epoch = np.full(size, -1, np.int16)
         self.racing = np.zeros(size, np.bool_)
 
-    def enter(self, core: int, epoch: int) -> None:
-        """From now on this core runs, after so many meetings of all cores."""
+    def enter(self, core: int, epoch: int, heard: NDArray[np.int64] | None = None) -> None:
+        """From now on this core runs, after so many meetings; `heard` by core unless all cores always meet."""
         self.core, self.epoch = core, epoch
+        self.heard = np.array([epoch], np.int64) if heard is None else heard
+
+    def _at_once(self, cores: NDArray[np.int16], epochs: NDArray[np.int16]) -> NDArray[np.bool_]:
+        """Where another core did something that nothing tells the current one of."""
+        heard = self.heard[np.clip(cores, 0, self.heard.size - 1)]
+        return np.asarray((cores >= 0) & (cores != self.core) & (epochs >= heard))
 
     def stored(self, start: int, stop: int, atomic: bool) -> None:
         """A store, or an atomic add, of a range by the current core."""
@@ -112,7 +121,7 @@ class Ledger:
         earlier = self.last_core[part]
         if atomic:
             self.added_blind[part] |= (self.fill_core[part] < 0) & (self.stores[part] == 0)
-            self.two_cores[part] |= (self.plain_epoch[part] == self.epoch) & (self.plain_core[part] != self.core)
+            self.two_cores[part] |= self._at_once(self.plain_core[part], self.plain_epoch[part])
         else:
             self.plain_core[part], self.plain_epoch[part] = self.core, self.epoch
             self.two_cores[part] |= (earlier >= 0) & (earlier != self.core)
@@ -121,13 +130,13 @@ class Ledger:
         self.writers.add(self.core)
         self.last_core[part] = self.core
         self.store_epoch[part] = self.epoch
-        self.racing[part] |= (self.fill_epoch[part] == self.epoch) & (self.fill_core[part] != self.core)
+        self.racing[part] |= self._at_once(self.fill_core[part], self.fill_epoch[part])
 
     def filled(self, start: int, stop: int) -> None:
         """A fill of a range by the current core."""
         part = slice(start, stop)
         self.zeroed_late[part] |= self.last_core[part] >= 0
-        self.racing[part] |= (self.store_epoch[part] == self.epoch) & (self.last_core[part] != self.core)
+        self.racing[part] |= self._at_once(self.last_core[part], self.store_epoch[part])
         self.fill_core[part] = self.core
         self.fill_epoch[part] = self.epoch
 
