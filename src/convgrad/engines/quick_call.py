@@ -223,7 +223,7 @@ _calls: Bounded[int, QuickCall] = Bounded(4096)
 
 
 def quick_call(plan: Plan) -> QuickCall | None:
-    """The quick call of a plan, kept; None where it has none (nothing to compute, sums of another kind, tensors NumPy cannot name)."""
+    """The quick call of a plan, kept; None for plans of nothing, of other sums, of tensors NumPy cannot name."""
     known = _calls.get(id(plan))
     return known if known is not None else _first(plan)
 
