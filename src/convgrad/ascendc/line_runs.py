@@ -63,13 +63,22 @@ class TileRun:
 
     def run(self) -> Outcome:
         """Integers through all cores, and the same by the functional API."""
-        problem, reads, gradient = self.problem, self.model.reads, self.model.gradient
+        first, second = self.integers()
+        simulation = self.model.simulate(self.plan, first, second)
+        got = getattr(simulation, f"grad_{self.model.gradient}")
+        return Outcome(got, self.expected(got.dtype), self.model.golden(simulation))
+
+    def integers(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The two operands: small integers in the kernel's dtype."""
+        problem, reads = self.problem, self.model.reads
         arrays = [problem.integers(problem.shapes[name], seed) for seed, name in enumerate(reads, 1)]
         first, second, _ = operands(arrays[0], arrays[1], problem.dtype, reads)
-        simulation = self.model.simulate(self.plan, first, second)
-        got = getattr(simulation, f"grad_{gradient}")
-        given = {name: array.astype(got.dtype) for name, array in zip(reads, arrays, strict=True)}
-        return Outcome(got, plain_result(problem, gradient, given), self.model.golden(simulation))
+        return first, second
+
+    def expected(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """What the functional API makes of the same integers, in the dtype of the result."""
+        given = {name: array.astype(dtype) for name, array in zip(self.model.reads, self.integers(), strict=True)}
+        return plain_result(self.problem, self.model.gradient, given)
 
 
 def plan_line(line: str, cores: int, gradient: Gradient | None = None) -> TileRun:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -78,38 +79,50 @@ class TracedLaunch:
     events: list[dict[str, Any]] = field(default_factory=list)
     findings: list[Told] = field(default_factory=list)
 
-    @property
-    def last_call(self) -> str:
-        """Where the launch was when the trace ends."""
-        for event in reversed(self.events):
-            if "call" in event:
-                role = "vector core of block" if event["role"] == "vector" else "core"
-                place = f"{event['file']}:{event['line']}" if event["file"] else "the launch"
-                return f"{role} {event['core']}, {event['call']} at {place}"
-        return "before its first call"
 
-
-def read_trace(path: str | PathLike[str]) -> list[TracedLaunch]:
-    """The launches of a trace; a last line that a crash cut short is left out."""
+def read_trace(path: str | PathLike[str], most: int | None = None) -> list[TracedLaunch]:
+    """The launches of a trace, of its first `most` lines; a last line that a crash cut short is left out."""
     launches: list[TracedLaunch] = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+    with Path(path).open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(islice(lines, most), 1):
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue
+            if not isinstance(row, dict):
+                raise TilingError(f"{path}:{number}: not a line of a trace", "trace.line")
+            if "launch" in row:
+                launches.append(TracedLaunch(row["launch"], row["blocks"]))
+            elif launches:
+                _note(launches[-1], row)
+    return launches
+
+
+def _note(launch: TracedLaunch, row: dict[str, Any]) -> None:
+    if "finding" in row:
+        core = None if row["core"] < 0 else row["core"]
+        launch.findings.append(Told(row["finding"], row["text"], core, row["count"], row["place"]))
+    elif "region" in row:
+        launch.regions[row["region"]] = Region(row["name"], row["bytes"])
+    else:
+        launch.events.append(row)
+
+
+def last_call(path: str | PathLike[str]) -> str:
+    """The last call in a trace, in words: where a program was when it died."""
+    with Path(path).open("rb") as file:
+        file.seek(max(0, file.seek(0, 2) - 8192))
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    for line in reversed(lines):
         try:
-            row = json.loads(line)
+            event = json.loads(line)
         except ValueError:
             continue
-        if not isinstance(row, dict):
-            raise TilingError(f"{path}:{number}: not a line of a trace", "trace.line")
-        if "launch" in row:
-            launches.append(TracedLaunch(row["launch"], row["blocks"]))
-        elif "finding" in row:
-            core = None if row["core"] < 0 else row["core"]
-            told = Told(row["finding"], row["text"], core, row["count"], row["place"])
-            (launches or [TracedLaunch("", 0)])[-1].findings.append(told)
-        elif launches and "region" in row:
-            launches[-1].regions[row["region"]] = Region(row["name"], row["bytes"])
-        elif launches:
-            launches[-1].events.append(row)
-    return launches
+        if "call" in event:
+            role = "vector core of block" if event["role"] == "vector" else "core"
+            call = "an object was made" if event["call"] == "make" else event["call"]
+            return f"{role} {event['core']}, {call} at {event['file']}:{event['line']}"
+    return ""
 
 
 @dataclass(slots=True)
@@ -165,18 +178,20 @@ class Replay:
         self._views: dict[tuple[int, str], GlobalMemory] = {}
         self._results = self._result_regions()
         self._judged: set[int] = set()
+        self._places: dict[str, str] = {}
         self.reports: list[KernelReport] = []
         for event in launch.events:
             self._play(event)
         self._judge()
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What the model found, in the words of the C++ program."""
+    def findings(self) -> tuple[Told, ...]:
+        """What the model found, in the words of the C++ program, with the line that was first."""
         found = self._findings.in_order()
         cores = [None if one.core is None else self._block_of.get(one.core, one.core) for one in found]
         return tuple(
-            Finding(one.rule, spoken(one.text), core, one.count) for one, core in zip(found, cores, strict=True)
+            Told(one.rule, spoken(one.text), core, one.count, self._places.get(one.rule, ""))
+            for one, core in zip(found, cores, strict=True)
         )
 
     # ---- memory
@@ -236,6 +251,8 @@ class Replay:
             self._call(event, event["call"], event["args"])
         except TileKernelError as error:
             self._findings.refused(error)
+        for rule in self._findings.by_rule.keys() - self._places.keys():
+            self._places[rule] = f"{event['file']}:{event['line']}"
 
     def _call(self, event: dict[str, Any], call: str, args: list[Any]) -> None:
         if call in ("Fill", "store"):

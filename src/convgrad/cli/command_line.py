@@ -47,6 +47,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("standards", "convgrad.cli.compare", "list the precision standards with their thresholds"),
     Verb("bench", "convgrad.cli.bench", "time problem lines: milliseconds, rate, path, beside PyTorch"),
     Verb("tile", "convgrad.cli.tile", "run the tile kernel on a problem: coverage, offsets, walk"),
+    Verb("kernel", "convgrad.cli.kernel", "compile a C++ tile kernel, run it on cores, check it"),
     Verb("scan", "convgrad.cli.scan", "find a PyTorch model's convolutions and what each product says"),
     Verb("dump", "convgrad.cli.dump", "judge the convolution calls of a PyTorch run that was dumped"),
     Verb("sdk", "convgrad.cli.sdk", "install headers and libraries that stand in for the vendor's"),

@@ -135,18 +135,26 @@ def print_traffic(report: TrafficReport) -> None:
     """Stores, balance and traffic."""
     stores = [(name, used, size, f"{used / size:.0%}") for name, (used, size) in report.fill.items()]
     print(table(("store", "bytes", "of", "fill"), stores, right=(1, 2, 3)))
-    total, (a_name, b_name), (a_note, b_note, c_note) = report.total, report.names, report.notes
     print()
-    print(f"cores     {report.cores_used} of {report.cores} work on {report.blocks} blocks; "
-          f"the mean core has {report.balance:.0%} of the busiest one's work")  # fmt: skip
-    print(f"tiles     {total.tiles}, of which {total.skipped_tiles} are skipped")
-    print(f"loads     {a_name} {total.a_loads} ({total.gm_to_a1} bytes, {a_note}), "
-          f"{b_name} {total.b_loads} ({total.gm_to_b1} bytes, {b_note})")  # fmt: skip
-    print(f"L1 to L0  A {total.a1_to_l0a} bytes, B {total.b1_to_l0b} bytes")
-    print(f"products  {total.multiply_adds} multiply-adds, {report.products_per_byte:.1f} per byte of global memory")
-    print(f"stores    {total.l0c_to_gm} bytes, {c_note}")
+    for line in traffic_lines(report):
+        print(line)
     for warning in report.warnings:
         print(coloured(f"warning   {warning}", "yellow"))
+
+
+def traffic_lines(report: TrafficReport) -> list[str]:
+    """Balance, loads, products and stores, each under a word of ten columns."""
+    total, (a_name, b_name), (a_note, b_note, c_note) = report.total, report.names, report.notes
+    return [
+        f"cores     {report.cores_used} of {report.cores} work on {report.blocks} blocks; "
+        f"the mean core has {report.balance:.0%} of the busiest one's work",
+        f"tiles     {total.tiles}, of which {total.skipped_tiles} are skipped",
+        f"loads     {a_name} {total.a_loads} ({total.gm_to_a1} bytes, {a_note}), "
+        f"{b_name} {total.b_loads} ({total.gm_to_b1} bytes, {b_note})",
+        f"L1 to L0  A {total.a1_to_l0a} bytes, B {total.b1_to_l0b} bytes",
+        f"products  {total.multiply_adds} multiply-adds, {report.products_per_byte:.1f} per byte of global memory",
+        f"stores    {total.l0c_to_gm} bytes, {c_note}",
+    ]
 
 
 def print_check(result: str, checked: dict[str, Any] | None) -> None:

@@ -48,7 +48,7 @@ class Golden(GoldenTiles[Block]):
         t = self.simulation.tiling
         plane = t.hi * t.wi
         first = block.offset_c + (tile.plane * t.cin1 * t.c0 + tile.n_start) * plane + tile.m_start * t.c0
-        channel = block.n_piece * t.singleCoreCin1 + tile.n_start // t.c0
+        channel = block.offset_c // (plane * t.c0) % t.cin1 + tile.n_start // t.c0
         count = tile.m_length * t.c0
         return tuple(
             MemorySlice(channel + b, first + b * plane * t.c0, first + b * plane * t.c0 + count)
