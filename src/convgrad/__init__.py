@@ -1,5 +1,7 @@
 """Convolution gradients on any CPU, as an Ascend NPU's operators would be asked to compute them."""
 
+import logging
+
 from convgrad.core.plan import Plan
 from convgrad.core.request import Request
 from convgrad.core.status import ConvGradError, Status
@@ -31,3 +33,5 @@ __all__ = [
 ]
 
 __version__ = "0.2.0"
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())

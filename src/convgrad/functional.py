@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from marshal import dumps
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast, overload
 
 import numpy as np
 from numpy.exceptions import TooHardError
+from numpy.typing import NDArray
 
 from convgrad import engines
 from convgrad.calls.decide import decide, decided_before, keep, remembered
@@ -30,7 +31,7 @@ from convgrad.calls.requests import (
     tbc_backward_request,
 )
 from convgrad.core import arguments, dtypes, rounding
-from convgrad.core.arrays import AnyArray, as_array, is_channels_last, may_overlap_itself, refuse_masked
+from convgrad.core.arrays import AnyArray, ArrayLike, as_array, is_channels_last, may_overlap_itself, refuse_masked
 from convgrad.core.plan import Plan, Result, Step
 from convgrad.core.problem import ConvProblem
 from convgrad.core.request import DEFAULT_CONFORMANCE, FORMAT_BY_RANK, Operator, Request, TensorSpec
@@ -41,22 +42,45 @@ from convgrad.engines import result_memory
 _RESULTS = (Result.GRAD_INPUT, Result.GRAD_WEIGHT, Result.GRAD_BIAS)
 
 
-class Gradients(NamedTuple):
-    """What a backward call gives; `None` where the mask says no."""
+GradInput = TypeVar("GradInput")
+GradWeight = TypeVar("GradWeight")
+GradBias = TypeVar("GradBias")
 
-    input: Any
-    weight: Any
-    bias: Any
+if TYPE_CHECKING:
+
+    class Gradients(NamedTuple, Generic[GradInput, GradWeight, GradBias]):
+        """As below; named tuples with type parameters exist from Python 3.11 on."""
+
+        input: GradInput
+        weight: GradWeight
+        bias: GradBias
+else:
+
+    class Gradients(NamedTuple):
+        """What a backward call gives; `None` where the mask says no."""
+
+        input: Any
+        weight: Any
+        bias: Any
 
 
-@dataclass(frozen=True, slots=True)
+# Element types of grad_output, input and weight: each gradient has that of its tensor, the bias grad_output's.
+G = TypeVar("G", bound=np.generic)
+X = TypeVar("X", bound=np.generic)
+W = TypeVar("W", bound=np.generic)
+AllThree = tuple[Literal[True], Literal[True], Literal[True]]
+MaybeArray = AnyArray | Any
+"""An array, unless the mask says no (`None`) or NumPy has no name for its dtype (a `Tensor`)."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class ExecutablePlan(Plan):
     """A plan that can be run on tensors again and again."""
 
     def run(
-        self, grad_output: object, input: object, weight: object, *, out: Sequence[object] | None = None,
+        self, grad_output: ArrayLike, input: ArrayLike, weight: ArrayLike, *, out: Sequence[object] | None = None,
         threads: int | None = None,
-    ) -> Gradients:
+    ) -> Gradients[MaybeArray, MaybeArray, MaybeArray]:
         """The gradients of these tensors, whose shapes and dtypes must be the planned ones; those of `out` as well."""
         if threads is None:
             quick = engines.run_quickly(self, grad_output, input, weight, out)
@@ -101,14 +125,32 @@ _NOTHING_GIVEN: Buffers = (None, None, None)
 # ---- the public functions ----------------------------------------------------------------------------------
 
 
+@overload
 def conv_backward(
-    grad_output: object, input: object, weight: object, bias_sizes: Sequence[int] | None = None, *,
+    grad_output: NDArray[G], input: NDArray[X], weight: NDArray[W], bias_sizes: Sequence[int] | None = None, *,
+    stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1, transposed: bool = False,
+    output_padding: Numbers = 0, groups: int = 1, output_mask: AllThree = (True, True, True),
+    math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
+    algorithm: str | None = None, out: None = None, threads: int | None = None,
+    revision: object = "",
+) -> Gradients[NDArray[X], NDArray[W], NDArray[G]]: ...
+@overload
+def conv_backward(
+    grad_output: ArrayLike, input: ArrayLike, weight: ArrayLike, bias_sizes: Sequence[int] | None = None, *,
     stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1, transposed: bool = False,
     output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
     revision: object = "",
-) -> Gradients:
+) -> Gradients[MaybeArray, MaybeArray, MaybeArray]: ...
+def conv_backward(
+    grad_output: ArrayLike, input: ArrayLike, weight: ArrayLike, bias_sizes: Sequence[int] | None = None, *,
+    stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1, transposed: bool = False,
+    output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
+    math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
+    algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
+    revision: object = "",
+) -> Gradients[MaybeArray, MaybeArray, MaybeArray]:
     """Gradients of a 1-D, 2-D or 3-D convolution, plain or transposed.
 
     `padding` takes one number, one per axis, (low, high) pairs, or four numbers in 2-D (top, bottom, left, right).
@@ -141,7 +183,7 @@ def conv_backward(
 def _conv_backward(
     grad_output: object, input: object, weight: object, asked: tuple[Any, ...], out: Sequence[object] | None,
     threads: int | None, short: tuple[Any, ...] | None,
-) -> Gradients:
+) -> Gradients[MaybeArray, MaybeArray, MaybeArray]:
     """The call on any tensors; its decision is kept under the short key, if one is given, where that says enough.
 
     A function of its own: variables that closures share cost the quick call, which needs none of them, 2 %.
@@ -162,11 +204,23 @@ def _conv_backward(
     return _execute(plan, g, x, w, given, threads)
 
 
+@overload
 def conv_tbc_backward(
-    grad_output: object, input: object, weight: object, bias: object | None = None, *, pad: int = 0,
+    grad_output: NDArray[G], input: NDArray[X], weight: NDArray[W], bias: None = None, *, pad: int = 0,
+    math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
+    algorithm: str | None = None, out: None = None, threads: int | None = None,
+) -> Gradients[NDArray[X], NDArray[W], NDArray[G]]: ...
+@overload
+def conv_tbc_backward(
+    grad_output: ArrayLike, input: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, pad: int = 0,
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
-) -> Gradients:
+) -> Gradients[MaybeArray, MaybeArray, MaybeArray]: ...
+def conv_tbc_backward(
+    grad_output: ArrayLike, input: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, pad: int = 0,
+    math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
+    algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
+) -> Gradients[MaybeArray, MaybeArray, MaybeArray]:
     """Gradients of the time-batch-channel convolution: tensors (T, B, C), weight (K, Cin, Cout), stride 1.
 
     `bias` gives only its length and dtype; by default it is one number per output channel in grad_output's dtype.
@@ -188,12 +242,26 @@ def conv_tbc_backward(
     return _execute(plan, g, x, w, given, threads)
 
 
+@overload
 def convolution(
-    input: object, weight: object, bias: object | None = None, *, stride: Numbers = 1, padding: Padding = 0,
+    input: NDArray[X], weight: NDArray[Any], bias: ArrayLike | None = None, *, stride: Numbers = 1,
+    padding: Padding = 0, dilation: Numbers = 1, transposed: bool = False, output_padding: Numbers = 0, groups: int = 1,
+    math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
+    algorithm: str | None = None, out: None = None, threads: int | None = None,
+) -> NDArray[X]: ...
+@overload
+def convolution(
+    input: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, stride: Numbers = 1, padding: Padding = 0,
     dilation: Numbers = 1, transposed: bool = False, output_padding: Numbers = 0, groups: int = 1,
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
-    algorithm: str | None = None, out: object | None = None, threads: int | None = None,
-) -> Any:
+    algorithm: str | None = None, out: AnyArray | Tensor | None = None, threads: int | None = None,
+) -> MaybeArray: ...
+def convolution(
+    input: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, stride: Numbers = 1, padding: Padding = 0,
+    dilation: Numbers = 1, transposed: bool = False, output_padding: Numbers = 0, groups: int = 1,
+    math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
+    algorithm: str | None = None, out: AnyArray | Tensor | None = None, threads: int | None = None,
+) -> MaybeArray:
     """The forward pass: the remaining derivative of the same law. Rules of the product `cpu`, numerics of `product`."""
     x, w = _operand(input, "input"), _operand(weight, "weight")
     asked = (None, stride, padding, dilation, transposed, output_padding, groups, (False, False, False))
@@ -205,11 +273,23 @@ def convolution(
     return _forward(plan, x, w, bias, out, threads)
 
 
+@overload
 def conv_tbc(
-    input: object, weight: object, bias: object | None = None, *, pad: int = 0, math: str | int = "keep",
+    input: NDArray[X], weight: NDArray[Any], bias: ArrayLike | None = None, *, pad: int = 0, math: str | int = "keep",
     product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None,
-    out: object | None = None, threads: int | None = None,
-) -> Any:
+    out: None = None, threads: int | None = None,
+) -> NDArray[X]: ...
+@overload
+def conv_tbc(
+    input: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, pad: int = 0, math: str | int = "keep",
+    product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None,
+    out: AnyArray | Tensor | None = None, threads: int | None = None,
+) -> MaybeArray: ...
+def conv_tbc(
+    input: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, pad: int = 0, math: str | int = "keep",
+    product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None,
+    out: AnyArray | Tensor | None = None, threads: int | None = None,
+) -> MaybeArray:
     """The forward pass of the time-batch-channel convolution."""
     x, w = _operand(input, "input"), _operand(weight, "weight")
     rules = (math, product, conformance, default_algorithm(product) if algorithm is None else algorithm)
@@ -351,7 +431,7 @@ def _specs(given: Buffers, default_format: str = "") -> Specs:
 
 def _execute(
     made: Plan, g: Operand, x: Operand, w: Operand, given: Buffers, threads: int | None
-) -> Gradients:
+) -> Gradients[MaybeArray, MaybeArray, MaybeArray]:
     if given != _NOTHING_GIVEN:
         _refuse_overlap(made.problem, (g, x, w), given)
     results: dict[Result, AnyArray] = {}

@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def conformances(request: convgrad.Request) -> list[convgrad.Request]:
 
 def in_python(request: convgrad.Request) -> str:
     """Everything said about a request: verdicts of all products, ways out, both languages, the plan of an accepted."""
-    told = [repr(request)]
+    told = [f"Request({', '.join(f'{f.name}={getattr(request, f.name)!r}' for f in fields(request)[:-1])})"]
     for asked in conformances(request):
         told.append(json.dumps(convgrad.explain(asked).as_dict(), ensure_ascii=False, indent=1, sort_keys=True))
     told += [str(convgrad.explain(request, language)) for language in ("en", "zh")]

@@ -10,7 +10,7 @@ TREE = Path(__file__).resolve().parents[2]
 ORDER = ("text", "core", "rules", "engines", "calls", "doors", "lab", "faces", "generate", "cli")
 """From the bottom: a room imports from itself and from those before it."""
 DOORS = {"functional", "aclnn", "torch", "jax", "dask", "ascendc"}
-FACES = {"compare", "golden_functions", "pytest_plugin"}
+FACES = {"compare", "golden_functions", "pytest_plugin", "report"}
 """Public names for what the lab does."""
 
 

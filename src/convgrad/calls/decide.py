@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,8 @@ from convgrad.core.request import Request
 from convgrad.core.status import ConvGradError
 from convgrad.rules import algorithms_950
 from convgrad.rules.check import Verdict, check
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,15 @@ def decide(request: Request, compute: str | None = None) -> Decision:
     """The decision on a request; `compute` overrules the dtype operands are rounded to."""
     verdict = check(request)
     if not verdict.ok:
+        _log.debug("%r", verdict)
         return Decision(request, verdict, None)
     advice = verdict.advice if compute is None else ()
     plan = make_plan(prove(request), advice, compute)
     if compute is None and algorithms_950.known(request) and not plan.problem.empty:
         plan = replace(plan, ways=algorithms_950.ways_of(plan.problem, algorithms_950.revision_of(request)))
-    return Decision(request, verdict, engines.prepared(plan))
+    plan = engines.prepared(plan)
+    _log.debug("%r by %s", plan, plan.paths)
+    return Decision(request, verdict, plan)
 
 
 _decisions: Bounded[Any, Decision] = Bounded(4096)

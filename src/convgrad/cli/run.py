@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from convgrad import engines
 from convgrad.core import standards
@@ -25,7 +24,7 @@ from convgrad.lab.run import journal, tables
 from convgrad.lab.run.case_run import ERROR, FAIL, OUTCOMES, PASS, REFUSED, Record, Settings
 from convgrad.lab.run.journal import Journal, in_order
 from convgrad.lab.run.progress import Progress
-from convgrad.lab.run.workers import jobs_for, run_all
+from convgrad.lab.run.workers import free_memory, jobs_for, run_all
 from convgrad.text.terminal import ExitCode, UsageError, counted, jsonable
 
 MOST_LINES = 60
@@ -107,17 +106,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         raise UsageError(str(error)) from None
     return Settings(
         tuple(s.name for s in chosen), arguments.seed, not arguments.no_anatomy, not arguments.no_recheck,
-        arguments.pytorch, most_bytes=_memory() // 2,
+        arguments.pytorch, most_bytes=free_memory() // 2,
     )
-
-
-def _memory() -> int:
-    """Bytes of memory that are free now; 4 GiB where the system does not tell."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration, ValueError):
-        return 2**32
 
 
 Numbered = tuple[int, Case]
@@ -165,7 +155,7 @@ def _fits(text: str, case: Case) -> bool:
 def _run(
     arguments: argparse.Namespace, settings: Settings, cases: list[Numbered], directory: Path, save: Path | None
 ) -> int:
-    head = {"digest": _digest(arguments, cases), "cases": len(cases), "settings": _settings_said(settings)}
+    head = {"digest": _digest(arguments, cases), "cases": len(cases), "settings": settings.said()}
     with Journal(directory / journal.NAME, head, resume=arguments.resume) as log:
         left = [(index, case) for index, case in cases if index not in log.done]
         quiet = arguments.quiet or (len(left) < 2 and not arguments.resume)
@@ -211,13 +201,6 @@ def _digest(arguments: argparse.Namespace, cases: list[Numbered]) -> str:
         [index for index, _ in cases],
     )
     return hashlib.sha256(text + repr(options).encode()).hexdigest()[:32]
-
-
-def _settings_said(settings: Settings) -> dict[str, Any]:
-    return {
-        "standards": list(settings.standards), "seed": settings.seed, "anatomy": settings.anatomy,
-        "recheck": settings.recheck, "pytorch": settings.pytorch, "engine": engines.info().engine,
-    }
 
 
 def _count_outcomes(path: Path) -> Counter[str]:

@@ -10,7 +10,8 @@ Whatever goes wrong while another library's object is read is a `ConvGradTypeErr
 from __future__ import annotations
 
 import ctypes
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
 
 import ml_dtypes
 import numpy as np
@@ -19,6 +20,26 @@ from numpy.typing import NDArray
 from convgrad.core.status import ConvGradError, ConvGradTypeError, Status
 
 AnyArray = NDArray[Any]
+
+
+class SupportsDLPack(Protocol):
+    """An array of another library: PyTorch, JAX, CuPy ..."""
+
+    def __dlpack__(self, *args: Any, **options: Any) -> Any: ...
+
+
+class SupportsArray(Protocol):
+    """Whatever NumPy can read; `convgrad.Tensor` among it."""
+
+    def __array__(self, *args: Any, **options: Any) -> Any: ...
+
+
+Rows = Sequence[float] | Sequence[Sequence[float]] | Sequence[Sequence[Sequence[float]]]
+ArrayLike = (
+    AnyArray | SupportsDLPack | SupportsArray | Rows | Sequence[Sequence[Sequence[Sequence[float]]]]
+    | Sequence[Sequence[Sequence[Sequence[Sequence[float]]]]]
+)
+"""What a tensor may be given as. Neither a number nor a text is one, which NumPy's own `ArrayLike` would allow."""
 
 # DLPack: kinds of memory the CPU can read (plain, pinned by CUDA or ROCm), and type codes NumPy has no name for.
 _CPU_DEVICES = (1, 3, 11)

@@ -11,6 +11,7 @@ Numerics of every plan, in this order:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -19,6 +20,7 @@ from convgrad.core.geometry import Contraction
 from convgrad.core.problem import ConvProblem
 from convgrad.core.request import Operator
 from convgrad.core.ways import Way
+from convgrad.text.fragment import entries, fragment, headline
 
 
 class Accumulator(Enum):
@@ -49,7 +51,7 @@ class Step:
     """... and then stored in this one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """Casts, contractions and workspace of one problem."""
 
@@ -74,6 +76,33 @@ class Plan:
     def contractions(self) -> tuple[Contraction, ...]:
         return tuple(s.contraction for s in self.steps if s.contraction is not None)
 
+    def __repr__(self) -> str:
+        results = ", ".join(step.result.value for step in self.steps) or "nothing"
+        return f"<{type(self).__name__} of {results} in {self.operand}: {self.problem.line}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the lines of `str` as a table."""
+        rows = [(step.result.value, [f"{how}, stored as {casts}", *([f"path: {path}"] if path else ())])
+                for step, how, casts, path in self._steps_told()]  # fmt: skip
+        g, operand = self.problem.geometry, dtypes.find(self.operand)
+        return fragment(
+            headline("accepted", "plan", f"computed in {self.operand}", self.problem.line),
+            entries([
+                ("contraction", [f"{g.multiply_adds:,} multiply-adds"]),
+                ("operands", [f"rounded once to {operand.name}, ties {operand.ties.value}"]),
+                ("accumulation", [self.accumulate.value]), *rows, ("workspace", [f"{self.workspace_bytes:,} bytes"]),
+                *(("runtime", [f"{way.result}: {way.told}"]) for way in self.ways),
+                *(("note", [text]) for text in self.advice),
+            ]),
+        )  # fmt: skip
+
+    def _steps_told(self) -> Iterator[tuple[Step, str, str, str]]:
+        """Each step: how it is summed, what it is stored as, the engine's path."""
+        for step, path in zip(self.steps, self.paths or ("",) * len(self.steps), strict=True):
+            how = f"dT/d{step.contraction.value}" if step.contraction else "sum of the original grad_output"
+            casts = f"{step.rounded_to} -> {step.stored_as}" if step.rounded_to != step.stored_as else step.stored_as
+            yield step, how, casts, path
+
     def __str__(self) -> str:
         g = self.problem.geometry
         operand = dtypes.find(self.operand)
@@ -85,12 +114,10 @@ class Plan:
             f"  operands      rounded once to {operand.name}, ties {operand.ties.value}",
             f"  accumulation  {self.accumulate.value}",
         ]
-        paths = self.paths or ("",) * len(self.steps)
-        for step, path in zip(self.steps, paths, strict=True):
-            how = f"dT/d{step.contraction.value}" if step.contraction else "sum of the original grad_output"
-            casts = f"{step.rounded_to} -> {step.stored_as}" if step.rounded_to != step.stored_as else step.stored_as
+        for step, how, casts, path in self._steps_told():
             lines.append(f"  {step.result.value:13} {how:12} stored as {casts}" + (f"   path: {path}" if path else ""))
-        lines += [_fewer_products(path, g.axes[2].window) for path in dict.fromkeys(paths) if path.startswith(_TILED)]
+        tiled = (path for path in dict.fromkeys(self.paths) if path.startswith(_TILED))
+        lines += [_fewer_products(path, g.axes[2].window) for path in tiled]
         lines.append(f"  workspace     {self.workspace_bytes:,} bytes")
         lines += [f"  runtime       {way.result}: {way.told}" for way in self.ways]
         lines += [f"  note: {text}" for text in self.advice]

@@ -20,7 +20,7 @@ _TBC_DATA_ORDER: AxisOrder = (1, 2, None, None, 0)
 _TBC_WEIGHT_ORDER: AxisOrder = (2, 1, None, None, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ConvProblem:
     """Sizes, dtypes and wants of one proved request."""
 
@@ -54,6 +54,9 @@ class ConvProblem:
     @property
     def line(self) -> str:
         return str(self.request)
+
+    def __repr__(self) -> str:
+        return f"<ConvProblem {self.line}>"
 
 
 def prove(request: Request) -> ConvProblem:

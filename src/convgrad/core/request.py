@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from enum import Enum
 from typing import Any
@@ -73,7 +73,7 @@ class TensorSpec:
         return 0 in self.shape
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Request:
     """One call of an operator, as it was made. `None` is a null pointer."""
 
@@ -99,7 +99,7 @@ class Request:
     product: str = "cpu"
     conformance: str = DEFAULT_CONFORMANCE
     algorithm: str = DEFAULT_ALGORITHM
-    revision: str = field(default="", repr=False)
+    revision: str = ""
     """The date of the runtime's host code, YYYY-MM-DD; empty is the newest read. Counts under conformance `runtime`."""
 
     def __post_init__(self) -> None:
@@ -121,6 +121,9 @@ class Request:
         from convgrad.core import problem_line
 
         return problem_line.write(self)
+
+    def __repr__(self) -> str:
+        return f"Request.parse({str(self)!r})"
 
 
 def _sayable(name: str, value: object) -> int:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from html import escape
 from typing import Any, cast
+
+import numpy as np
 
 from convgrad.core import arguments, dtypes, rounding
 from convgrad.core.arrays import AnyArray, as_array
 from convgrad.core.dtypes import Dtype
 from convgrad.core.status import ConvGradError, ConvGradTypeError
+from convgrad.text.fragment import fragment
 
 
 class UnsaidFormat(str):
@@ -15,6 +20,10 @@ class UnsaidFormat(str):
 
 
 UNSAID = UnsaidFormat("ND")
+_ENDS = 3
+"""Values that `repr` shows of either end."""
+_PLANES, _SIDE = 2, 8
+"""What a notebook shows: so many planes, so many of their rows and columns."""
 
 
 class Tensor:
@@ -63,7 +72,35 @@ class Tensor:
         return values if dtype is None else values.astype(dtype)
 
     def __repr__(self) -> str:
-        return f"Tensor(shape={self.shape}, dtype={self.dtype.name!r}, format={self.format!r})"
+        few = self.data.size <= 2 * _ENDS
+        ends = self.data.ravel() if few else np.concatenate([self.data.flat[:_ENDS], self.data.flat[-_ENDS:]])
+        said = [f"{value:g}" for value in rounding.load(self.dtype, ends).tolist()]
+        values = ", ".join(said if few else [*said[:_ENDS], "...", *said[_ENDS:]])
+        return f"Tensor([{values}], shape={self.shape}, dtype={self.dtype.name!r}, format={str(self.format)!r})"
+
+    def __str__(self) -> str:
+        """The values, as NumPy prints them."""
+        return str(self.values())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first planes, their corner."""
+        planes = [place for place, _ in zip(np.ndindex(self.shape[:-2]), range(_PLANES), strict=False)]
+        shown = "".join(self._plane(place) for place in planes if self.data.size)
+        left = math.prod(self.shape[:-2]) - len(planes)
+        more = f"<p>and {left:,} more</p>" if left > 0 and self.data.size else ""
+        size = "x".join(map(str, self.shape)) or "a number"
+        head = f"<p><b>Tensor {size}</b> {escape(self.dtype.name)}, {escape(self.format)}</p>"
+        return fragment(head, shown, more)
+
+    def _plane(self, place: tuple[int, ...]) -> str:
+        plane = np.atleast_2d(self.data[place])
+        rows, columns = plane.shape
+        values = rounding.load(self.dtype, plane[:_SIDE, :_SIDE])
+        beyond = "<td>…</td>" * (columns > _SIDE)
+        lines = ["".join(f"<td class=num>{v:g}</td>" for v in row) + beyond for row in values.tolist()]
+        lines += ["<td class=num>…</td>" * min(columns, _SIDE)] * (rows > _SIDE)
+        caption = f"<caption>[{', '.join(map(str, place))}]</caption>" if place else ""
+        return f"<table class=plane>{caption}<tbody>{''.join(f'<tr>{line}</tr>' for line in lines)}</tbody></table>"
 
 
 def read_tensor(name: str, given: object) -> Tensor:

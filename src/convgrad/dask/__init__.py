@@ -12,6 +12,7 @@ except ImportError as error:
     raise ImportError("convgrad.dask needs Dask: pip install 'convgrad[dask]'") from error
 
 from collections.abc import Sequence
+from typing import Any
 
 from convgrad.calls.requests import (
     Attributes,
@@ -39,7 +40,7 @@ def conv_backward(
     output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
-) -> Gradients:
+) -> Gradients[Any, Any, Any]:
     """Lazy gradients of a 1-D, 2-D or 3-D convolution, plain or transposed; arguments as `convgrad.conv_backward`.
 
     Operands are dask arrays (or anything the functional API takes), chunked in any way. `threads` is the number of
@@ -62,7 +63,7 @@ def conv_tbc_backward(
     grad_output: object, input: object, weight: object, bias: object | None = None, *, pad: int = 0,
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
-) -> Gradients:
+) -> Gradients[Any, Any, Any]:
     """Lazy gradients of the time-batch-channel convolution; arguments as `convgrad.conv_tbc_backward`."""
     _refuse_buffers(out)
     g, x, w = operand(grad_output, "grad_output"), operand(input, "input"), operand(weight, "weight")
@@ -82,7 +83,7 @@ def chunks(request: Request | str) -> dict[str, tuple[tuple[int, ...], ...]]:
     return partitioned(made)
 
 
-def _lazy(request: Request, g: Operand, x: Operand, w: Operand, threads: int | None) -> Gradients:
+def _lazy(request: Request, g: Operand, x: Operand, w: Operand, threads: int | None) -> Gradients[Any, Any, Any]:
     count = arguments.threads(threads)
     cut: Partition = partition(plan(request))
     return gradients(cut, g, x, w, count)

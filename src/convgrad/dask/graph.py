@@ -52,7 +52,7 @@ Box = tuple[Range, ...]
 _BIAS_ORDER: AxisOrder = (None, 0, None, None, None)
 
 
-def gradients(made: Partition, g: Operand, x: Operand, w: Operand, threads: int | None) -> Gradients:
+def gradients(made: Partition, g: Operand, x: Operand, w: Operand, threads: int | None) -> Gradients[Any, Any, Any]:
     """Lazy gradients of a partitioned plan."""
     builder = _Builder(made, {"grad_output": g, "input": x, "weight": w}, threads)
     by_result = {step.result: builder.gradient(step) for step in made.plan.steps}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import struct
 import sys
 import warnings
@@ -15,6 +16,7 @@ from convgrad.core.plan import Plan
 ABI_VERSION = 3
 NAME = "libconvgrad.dylib" if sys.platform == "darwin" else "libconvgrad.so"
 _OUT_OF_MEMORY = 2
+_log = logging.getLogger(__name__)
 
 
 class LibraryError(OSError):
@@ -64,6 +66,8 @@ def library() -> ctypes.CDLL:
         if function is None:
             raise LibraryError(f"{path} has no {name}: it was built from other sources, build it again")
         function.restype, function.argtypes = result, arguments
+    if _log.isEnabledFor(logging.DEBUG):
+        _log.debug("engine %s: %s, %d threads", path, lib.cg_isa_name().decode(), lib.cg_default_threads())
     return lib
 
 

@@ -47,7 +47,7 @@ def conv_backward(
     transposed: bool = False, output_padding: Numbers = 0, groups: int = 1,
     output_mask: Sequence[bool] = (True, True, True), math: str | int = "keep", product: str = "cpu",
     conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None, threads: int | None = None,
-) -> Gradients:
+) -> Gradients[Any, Any, Any]:
     """The gradients of a 1-D, 2-D or 3-D convolution, plain or transposed; `None` where the mask says no."""
     g, x, w = _array(grad_output, "grad_output"), _array(input, "input"), _array(weight, "weight")
     mask = arguments.flags("output_mask", output_mask)
@@ -59,7 +59,7 @@ def conv_backward(
 def conv_tbc_backward(
     grad_output: Any, input: Any, weight: Any, *, pad: int = 0, math: str | int = "keep", product: str = "cpu",
     conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None, threads: int | None = None,
-) -> Gradients:
+) -> Gradients[Any, Any, Any]:
     """The gradients of the time-batch-channel convolution."""
     g, x, w = _array(grad_output, "grad_output"), _array(input, "input"), _array(weight, "weight")
     rules = _rules(math, product, conformance, algorithm)
@@ -84,7 +84,7 @@ def _forward(call: Call, x: Any, w: Any, bias: Any) -> Any:
     return operators.biased_p.bind(x, w, b, call=call)
 
 
-def _gradients(call: Call, g: Any, x: Any, w: Any, mask: tuple[bool, ...]) -> Gradients:
+def _gradients(call: Call, g: Any, x: Any, w: Any, mask: tuple[bool, ...]) -> Gradients[Any, Any, Any]:
     decide(request_of(call, mask)).accepted()  # type: ignore[arg-type]  # the rules see the call as it was made
     wants = (*mask, False, False, False)
     return Gradients(

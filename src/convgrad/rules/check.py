@@ -13,6 +13,7 @@ from convgrad.rules import conv_tbc_backward, convolution_backward, sentences
 from convgrad.rules.advice import advice_for, fixes_for
 from convgrad.rules.facts import FACTS, Facts
 from convgrad.rules.vocabulary import Condition, Rule, Stage, Value
+from convgrad.text.fragment import entries, fragment, headline
 
 RULES: dict[Operator, tuple[Rule, ...]] = {
     Operator.CONV: convolution_backward.RULES,
@@ -25,7 +26,7 @@ BY_ID: dict[str, Rule] = {rule.id: rule for rule in ALL_RULES}
 Unpacked = tuple[Rule, str, Callable[[Value, Value], bool], str | None, tuple[Condition, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Verdict:
     """What the contract says to a request."""
 
@@ -57,6 +58,23 @@ class Verdict:
     def line(self) -> str:
         """The problem line that reproduces it."""
         return str(self.request)
+
+    @property
+    def said(self) -> str:
+        """The verdict in a few words."""
+        return "accepted" if self.ok else f"refused, {int(self.status)} {self.rule_id}"
+
+    def __repr__(self) -> str:
+        return f"<Verdict {self.said}: {self.line}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the status, the line, and the row that decides with the ways out of it."""
+        word = "accepted" if self.ok else "refused"
+        r = self.request
+        told = f"{int(self.status)} {self.status.name} on {r.product}, {r.conformance} conformance"
+        rows = [] if self.rule is None else [("reason", [self.message]), ("rule", [self.rule_id])]
+        rows += [("note" if self.ok else "to fix", [text]) for text in self.advice]
+        return fragment(headline(word, word, told, self.line), entries(rows))
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Any
@@ -15,6 +16,7 @@ from convgrad.rules.check import Verdict, applies, broken_rows, check, first_bro
 from convgrad.rules.contradictions import BY_ID, note_words, source_words
 from convgrad.rules.facts import Facts
 from convgrad.rules.vocabulary import Rule, Stage, say_value
+from convgrad.text.fragment import entries, fragment, headline
 
 _COLUMNS = 96
 _WORDS = {
@@ -48,7 +50,11 @@ class Way:
     """What refuses the changed call, when something else does."""
 
 
-@dataclass(frozen=True, slots=True)
+Entry = tuple[str, tuple[str, ...], bool]
+"""A label, its texts, and whether they may be folded."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """Everything worth knowing about one verdict."""
 
@@ -58,31 +64,46 @@ class Explanation:
     other_conformance: Verdict
     other_products: tuple[Verdict, ...]
 
+    def __repr__(self) -> str:
+        return f"<Explanation {self.verdict.said}: {self.verdict.line}>"
+
     def __str__(self) -> str:
-        v, r = self.verdict, self.verdict.request
         lines = [self._headline(), ""]
+        for word, texts, wrapped in self._entries():
+            lines += self._entry(word, *texts, wrapped=wrapped)
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the same entries as a table."""
+        word = "accepted" if self.verdict.ok else "refused"
+        rows = [(self._word(label) if label else "", texts) for label, texts, _ in self._entries()]
+        _, _, told = self._headline().partition(" ")
+        head = headline(word, self._word(word.upper()).lower(), told, self.verdict.line)
+        return fragment(head, entries(rows))
+
+    def _entries(self) -> Iterator[Entry]:
+        v = self.verdict
         if v.rule is not None:
-            lines += self._entry("reason", _message(v, self.language))
-            lines += self._entry("rule", v.rule_id)
-            lines += self._entry("source", source_words(v.rule.source, self.language))
+            yield "reason", (_message(v, self.language),), True
+            yield "rule", (v.rule_id,), True
+            yield "source", (source_words(v.rule.source, self.language),), True
             if v.rule.conflict and self.language == "en":
                 note = note_words(v.rule.note) or BY_ID[v.rule.conflict].topic
-                lines += self._entry("sources disagree", f"{v.rule.conflict}: {note}")
+                yield "sources disagree", (f"{v.rule.conflict}: {note}",), True
         else:
-            for text in advice_for(Facts(r), self.language):
-                lines += self._entry("note", text)
-        lines += self._entry("elsewhere", *self._neighbours())
+            for text in advice_for(Facts(v.request), self.language):
+                yield "note", (text,), True
+        yield "elsewhere", tuple(self._neighbours()), True
         for number, way in enumerate(self.ways, start=1):
             text = f"{number}. {way.text}" if len(self.ways) > 1 else way.text
-            lines += self._entry("to fix" if number == 1 else "", text)
+            yield "to fix" if number == 1 else "", (text,), True
             if way.accepted:
-                lines += self._entry("", f"{self._word('then')}: {way.line}", wrapped=False)
+                yield "", (f"{self._word('then')}: {way.line}",), False
             elif way.next_refusal:
-                lines += self._entry("", f"{self._word('then still refused')}: {way.next_refusal}")
+                yield "", (f"{self._word('then still refused')}: {way.next_refusal}",), True
         if v.rule is not None:
-            lines += self._entry("read", PAGES[v.rule.stage][self.language == "zh"], wrapped=False)
-        lines += self._entry("reproduce", v.line, wrapped=False)
-        return "\n".join(line.rstrip() for line in lines)
+            yield "read", (PAGES[v.rule.stage][self.language == "zh"],), False
+        yield "reproduce", (v.line,), False
 
     def _word(self, word: str) -> str:
         return word if self.language == "en" else _WORDS[word]

@@ -18,11 +18,6 @@ _SHELL = """\
 <title>{title}</title>
 <style>
 {style}
-.badge.accepted {{ color: var(--pass); background: var(--pass-bg); }}
-.badge.lowered {{ color: var(--accent); background: var(--hover); }}
-.tile.accepted b {{ color: var(--pass); }} .tile.lowered b {{ color: var(--accent); }}
-td.heat {{ text-align: right; font-variant-numeric: tabular-nums; padding: 8px 10px; white-space: nowrap; }}
-.products {{ flex-direction: column; align-items: flex-start; gap: 10px; }}
 </style>
 </head>
 <body>

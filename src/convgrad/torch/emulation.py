@@ -107,6 +107,10 @@ class Record(Sequence[Call]):
         """Every call as a JSON object."""
         return [call.as_row() for call in self.calls]
 
+    def __repr__(self) -> str:
+        refused = sum(not call.ok for call in self.calls)
+        return f"<Record of {terminal.counted(len(self.calls), 'call')}, {refused} refused>"
+
     def __str__(self) -> str:
         def says(call: Call) -> str:
             return call.computed_in if call.ok else f"{int(call.verdict.status)} {call.verdict.rule_id}"

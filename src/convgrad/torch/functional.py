@@ -25,7 +25,7 @@ def conv_backward(
     output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
     math: str = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: Sequence[Tensor | None] | None = None, threads: int | None = None,
-) -> Gradients:
+) -> Gradients[Tensor | Any, Tensor | Any, Tensor | Any]:
     """`convgrad.conv_backward` on torch tensors; differentiable unless `out` is given."""
     _refuse(grad_output=grad_output, input=input, weight=weight)
     mask = arguments.flags("output_mask", output_mask)
@@ -53,7 +53,7 @@ def conv_tbc_backward(
     grad_output: Tensor, input: Tensor, weight: Tensor, bias: Tensor | None = None, *, pad: int = 0,
     math: str = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: Sequence[Tensor | None] | None = None, threads: int | None = None,
-) -> Gradients:
+) -> Gradients[Tensor | Any, Tensor | Any, Tensor | Any]:
     """`convgrad.conv_tbc_backward` on torch tensors; differentiable unless `out` is given."""
     _refuse(grad_output=grad_output, input=input, weight=weight)
     if bias is None:

@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from convgrad.core.plan import Plan
 from convgrad.core.status import ConvGradError
 from convgrad.text import terminal
 from convgrad.text.files import write_text
+from convgrad.text.fragment import fragment
 from convgrad.torch import calls
 from convgrad.torch.calls import Attributes, Decision, Settings, Three
 from convgrad.torch.emulation import Emulation
@@ -87,7 +89,7 @@ class UpdateImpact:
     difference: Difference
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Impact:
     """What `impact` found: rows per layer, gradient and mode; and the update as a whole per mode."""
 
@@ -122,6 +124,17 @@ class Impact:
             for u in self.updates
         ]
         return terminal.table(("mode", "change", *METRICS), rows, right=range(1, 2 + len(METRICS)))
+
+    def __repr__(self) -> str:
+        changes = ", ".join(f"{u.mode} {shown('change', u.change)}" for u in self.updates)
+        return f"<Impact on {self.model}, change of the update: {changes}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page's tables."""
+        from convgrad.torch.page import impact_body  # the page knows this class
+
+        head = f"<p><b>{escape(self.model)}</b>: what each dtype does to its gradients</p>"
+        return fragment(head, *impact_body(self))
 
     def __str__(self) -> str:
         return (

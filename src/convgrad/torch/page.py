@@ -22,6 +22,12 @@ def _page(title: str, subtitle: str, body: Iterable[str]) -> str:
 
 
 def scan_page(found: Scan) -> str:
+    """The page of a scan."""
+    subtitle = f"{len(found)} convolutions · backward calls judged on {', '.join(found.products)}"
+    return _page(f"{found.model}: convolutions", subtitle, scan_body(found))
+
+
+def scan_body(found: Scan) -> list[str]:
     """Tiles per product, the table of convolutions, and every refusal with its ways out."""
     tiles = []
     for product, counts in found.summary().items():
@@ -30,14 +36,12 @@ def scan_page(found: Scan) -> str:
             for word, number in counts.items()
         )
         tiles.append(f'<div class="tiles">{answers}</div>')
-    subtitle = f"{len(found)} convolutions · backward calls judged on {', '.join(found.products)}"
     head = ("layer", "kind", "input", "weight", "output", "dtype", *(f"on {p}" for p in found.products), "problem line")
-    body = [
+    return [
         f'<section class="summary products" aria-label="summary">{"".join(tiles)}</section>',
         card("Convolutions", "a dtype below a product: operands are rounded to it", table(head, _scan_rows(found))),
         *_refusals(found),
     ]
-    return _page(f"{found.model}: convolutions", subtitle, body)
 
 
 def _scan_rows(found: Scan) -> Iterable[str]:
@@ -85,6 +89,12 @@ _TITLES = {
 
 
 def impact_page(found: Impact) -> str:
+    """The page of an impact."""
+    subtitle = "every mode gets the same operands; each row is what that layer alone does"
+    return _page(f"{found.model}: what each dtype does to its gradients", subtitle, impact_body(found))
+
+
+def impact_body(found: Impact) -> list[str]:
     """The update as a whole, then one table per metric, shaded by how far off a cell is."""
     updates = [
         f"<tr><td><b>{escape(u.mode)}</b></td>{_cell('change', u.change)}"
@@ -102,8 +112,7 @@ def impact_page(found: Impact) -> str:
             for (layer, gradient), by_mode in found.by_gradient()
         )
         body.append(card(title, remark, table(("layer", "gradient", *found.modes), rows, numbers_from=2)))
-    subtitle = "every mode gets the same operands; each row is what that layer alone does"
-    return _page(f"{found.model}: what each dtype does to its gradients", subtitle, body)
+    return body
 
 
 def _cell(metric: str, value: float) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from html import escape
 from pathlib import Path
 from typing import Any, overload
 
@@ -20,6 +21,8 @@ from convgrad.rules.explain import Way, explain
 from convgrad.rules.precision_grid import compute
 from convgrad.text import terminal
 from convgrad.text.files import write_text
+from convgrad.text.fragment import fragment
+from convgrad.text.terminal import counted
 from convgrad.torch import calls
 from convgrad.torch.calls import Settings
 from convgrad.torch.convolutions import Seen
@@ -151,6 +154,19 @@ class Scan(Sequence[Convolution]):
         from convgrad.torch.page import write_page  # the page knows this class
 
         write_page(path, self)
+
+    def __repr__(self) -> str:
+        counts = (
+            f"{product} " + ", ".join(f"{n} {word}" for word, n in found.items() if n)
+            for product, found in self.summary().items()
+        )
+        return f"<Scan of {self.model}, {counted(len(self), 'convolution')}: {'; '.join(counts)}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page's tiles, table and refusals."""
+        from convgrad.torch.page import scan_body  # the page knows this class
+
+        return fragment(f"<p><b>{escape(self.model)}</b>: {len(self)} convolutions</p>", *scan_body(self))
 
     def __str__(self) -> str:
         def shape(sizes: tuple[int, ...]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,14 @@ from convgrad.core.standards import Standard
 from convgrad.lab.judging.anatomy import Anatomy
 from convgrad.lab.judging.error_map import ErrorMap, error_map
 from convgrad.lab.judging.judge import Judged, Measured, judge
+from convgrad.text.fragment import entries, fragment
 
 METRIC_NAMES = tuple(f.name for f in fields(Metrics))
+_WORDS = {True: "pass", False: "fail", None: "not judged"}
 Worst = tuple[tuple[int, ...], float, float, float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Findings:
     """One result under test, judged."""
 
@@ -41,6 +44,21 @@ class Findings:
     def passed(self) -> bool:
         """No standard fails it."""
         return not any(j.passed is False for j in self.judged)
+
+    def __repr__(self) -> str:
+        verdicts = ", ".join(f"{j.standard} {_WORDS[j.passed]}" for j in self.judged)
+        size = "x".join(map(str, self.shape))
+        return f"<Findings {self.name} {size} {self.dtype}: {verdicts}; {self.metrics.max_ulp:.3g} ULP at most>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: each standard's verdict with the numbers, and the metrics."""
+        word = "pass" if self.passed else "fail"
+        size = "x".join(map(str, self.shape))
+        head = f'<p><span class="badge {word}">{word}</span> <b>{escape(self.name)}</b> {size} {self.dtype}</p>'
+        told = [(f"{j.standard}: {_WORDS[j.passed]}", [t for t in (j.why, j.limits) if t]) for j in self.judged]
+        m = self.metrics
+        numbers = ", ".join(f"{name} {getattr(m, name):.4g}" for name in METRIC_NAMES)
+        return fragment(head, entries([*told, ("metrics", [numbers])]))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON; thresholds follow from a standard's name and the precision."""

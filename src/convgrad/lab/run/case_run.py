@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from convgrad import engines
 from convgrad.calls.decide import decide
 from convgrad.core import standards
 from convgrad.core.operands import Operands
@@ -50,6 +51,13 @@ class Settings:
     @property
     def rows(self) -> tuple[Standard, ...]:
         return standards.find_all(self.standards)
+
+    def said(self) -> dict[str, Any]:
+        """As journals and reports tell them."""
+        return {
+            "standards": list(self.standards), "seed": self.seed, "anatomy": self.anatomy, "recheck": self.recheck,
+            "pytorch": self.pytorch, "engine": engines.info().engine,
+        }
 
 
 def run_case(index: int, case: Case, settings: Settings) -> tuple[Record, runs.Results]:
