@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 TORCH ?= torch==2.13.0
 JOBS ?= 2
 
-.PHONY: training-plot bench-torch demo wheels site test lint check generate clean scaleout campaign-cases campaign campaign-short sanitize fuzz digests digests-write mutants
+.PHONY: training-plot bench-torch demo wheels site test lint check generate clean scaleout campaign-cases campaign campaign-short sanitize fuzz parity digests digests-write mutants
 
 demo: $(CORE)
 	$(BIN)/python examples/demo.py
@@ -93,6 +93,10 @@ sanitize: $(READY)
 
 fuzz: $(READY)
 	$(BIN)/python tests/support/fuzz.py
+
+# 22,000 random call sequences through the Ascend C objects in C++ and in Python: equal tiles, findings, bytes; minutes.
+parity: $(READY)
+	$(BIN)/python tests/support/call_sequences.py
 
 # Hostile input of every kind, for as long as MINUTES say, on JOBS cores; goes on where it was stopped (STATE). What was
 # done, and what was found, is printed; docs/reliability.md has the counts of the last full one (PAGE puts them there).

@@ -40,6 +40,8 @@ Record = TConv3DBackpropInputTiling | TConv3DBpFilterTiling
 Kernel = Conv3DBackpropInput | Conv3DBackpropFilter
 WORDS = (("isFirstIter_ = True", "isFirstIter_ = true"), ("(yield)", "(SyncAll)"))
 """Where a message in C++ reads otherwise than in Python."""
+MOST_SUMS = 1 << 20
+"""Window planes by gradOutput planes whose terms are counted: a record may claim any number."""
 OPERANDS = {"SetGradOutput": ("gradOutput", "_grad_output"), "SetWeight": ("weight", "_weight"),
             "SetInput": ("input", "_input")}  # fmt: skip
 """What a setter names, and where its object keeps it."""
@@ -325,7 +327,7 @@ class Replay:
         for (known, _), memory in self._views.items():
             if known == region and memory.data.itemsize == self._players_item(region):
                 memory.watcher = ledger
-        if isinstance(record, TConv3DBpFilterTiling):
+        if isinstance(record, TConv3DBpFilterTiling) and record.dk * record.batch * record.dout <= MOST_SUMS:
             self._reductions[region] = filter_coverage.Reduction(record)
 
     def _object_call(self, player: Player, core: int, call: str, args: list[Any]) -> None:
@@ -396,7 +398,7 @@ class Replay:
                 self.reports.append(input_coverage.summarise(record, ledger, findings))
             elif isinstance(record, TConv3DBpFilterTiling):
                 findings.name_of = filter_coverage.element_name(record)
-                self.reports.append(filter_coverage.summarise(record, ledger, self._reductions[region], findings))
+                self.reports.append(filter_coverage.summarise(record, ledger, self._reductions.get(region), findings))
 
     def blocks(self) -> tuple[Block, ...] | tuple[FilterBlock, ...]:
         """The walks as blocks of work: what golden tiles, traffic and pictures are made of."""

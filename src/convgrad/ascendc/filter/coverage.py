@@ -20,6 +20,7 @@ from ..device.global_tensor import GlobalTensor
 from ..device.platform import PlatformInfo
 from ..shared.coverage import AnyCore, Finding, Findings, KernelReport, Ledger, Steps, dry_tensor, run_on_cores
 from ..shared.pointers import place_in_ndc1hwc0
+from ..shared.tiling_record import ceil_div
 from .checks import check_filter_record
 from .kernel import Conv3DBackpropFilter, PartOfSum
 from .record import TConv3DBpFilterTiling
@@ -101,10 +102,11 @@ def element_name(t: TConv3DBpFilterTiling) -> Callable[[int], str]:
 
 
 def summarise(
-    t: TConv3DBpFilterTiling, ledger: Ledger, reduction: Reduction, findings: Findings
+    t: TConv3DBpFilterTiling, ledger: Ledger, reduction: Reduction | None, findings: Findings
 ) -> FilterCoverageReport:
-    """Counts from both ledgers, and the findings that only show when everything is over."""
-    due = np.repeat([len(t.planes_met(kd)) > 0 for kd in range(t.dk)], t.grad_weight_size // t.dk)
+    """Counts from both ledgers, and the findings that only show when everything is over; terms may go uncounted."""
+    size, per_plane = ledger.stores.size, t.grad_weight_size // t.dk  # memory that is too small holds the first of them
+    due = np.repeat([len(t.planes_met(kd)) > 0 for kd in range(min(t.dk, ceil_div(size, per_plane)))], per_plane)[:size]
     never, unzeroed = ledger.untouched & due, ledger.untouched & ~due & ~ledger.zeroed
     findings.elements("coverage.never_written", never, "elements that no tile is added to")
     text = "window planes that never meet the input have no tiles: zero them"
@@ -114,7 +116,7 @@ def summarise(
     findings.elements("coverage.overwritten", ledger.overwritten & ~ledger.two_cores, text)
     text = "elements that one core stores (enAtomic 0) and another stores or adds to: only atomic adds may meet"
     findings.elements("coverage.two_cores", ledger.two_cores, text)
-    counts = reduction.count()
+    counts = reduction.count() if reduction is not None else TermCounts(0, 0, 0, "", "")
     for rule, first, number, words in (
         ("reduction.missing", counts.first_missing, counts.missing, "rows that are never summed"),
         ("reduction.twice", counts.first_twice, counts.twice, "rows that are summed more than once"),

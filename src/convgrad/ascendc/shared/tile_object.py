@@ -72,7 +72,7 @@ class TileObject(Generic[RecordType, TileType]):
 
     def Init(self, tiling: RecordType | Mapping[str, int]) -> None:
         """Take a tiling record (or a dict of all its fields), check it whole, reserve the buffers."""
-        if self._life.enter("Init"):
+        if self._enter("Init"):
             record = tiling if isinstance(tiling, self.record_type) else record_from_dict(self.record_type, tiling)  # type: ignore[arg-type]
             self._check_record(record)
             self._record = record
