@@ -210,6 +210,7 @@ GENERATED: dict[str, Callable[[], str]] = {
             "sdk/kernel/convgrad_tile/type_demands.inc": ascendc_tables.type_demands_include,
             "generated/tile_calls.inc": ascendc_tables.calls_include,
             "generated/tile_checks.inc": ascendc_tables.checks_include,
+            "generated/tile_platforms.inc": ascendc_tables.platforms_include,
         }.items()
     },
 }

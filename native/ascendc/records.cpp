@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tiling.h"
+
 namespace convgrad {
 namespace tile {
 namespace {
@@ -70,11 +72,7 @@ template <class Record> Whole l1_bytes(const Record& t) {
 
 // Input elements that one L1 load touches at most.
 Whole input_of_one_load(const FilterRecord& t) {
-    const Whole columns = Whole(t.stepN) * t.baseN, per_block = window_area(t) * t.channelSize;
-    const Whole rows = rows_of_tile(Whole(t.stepKb) * t.baseK, t.wo);
-    const Whole input_rows = least(t.hi, (rows - 1) * t.strideH + (Whole(t.hk) - 1) * t.dilationH + 1);
-    const Whole blocks = columns / per_block + (columns % per_block == 0 ? 0 : 2);
-    return input_rows * t.wi * least(blocks, t.cin1G) * t.channelSize;
+    return input_elements_in_l1(t, Whole(t.stepKb) * t.baseK, Whole(t.stepN) * t.baseN);
 }
 
 #include "../generated/tile_checks.inc"
@@ -113,6 +111,18 @@ int64_t depth_tap(const InputRecord& t, int64_t plane, int64_t kd) {
     const Whole reach = Whole(plane) + t.padFront - Whole(kd) * t.dilationD;
     const bool tied = reach >= 0 && reach % t.strideD == 0 && reach / t.strideD < t.dout;
     return tied ? (reach / t.strideD).clamped() : -1;
+}
+
+Whole input_elements_in_l1(const FilterRecord& t, Whole k_length, Whole columns) {
+    const Whole per_block = window_area(t) * t.channelSize, rows = rows_of_tile(k_length, t.wo);
+    const Whole input_rows = least(t.hi, (rows - 1) * t.strideH + (Whole(t.hk) - 1) * t.dilationH + 1);
+    const Whole blocks = columns / per_block + (columns % per_block == 0 ? 0 : 2);
+    return input_rows * t.wi * least(blocks, t.cin1G) * t.channelSize;
+}
+Whole l1_bytes_of(const FilterRecord& t) { return l1_bytes(t); }
+bool some_elements_stay_unwritten(const InputRecord& t) { return leaves_elements_unwritten(t); }
+Whole trailing_pad_of(Whole size, Whole out, Whole stride, Whole pad_before) {
+    return trailing_pad(size, out, stride, pad_before);
 }
 
 Broken check(const InputRecord& record, const Sizes& sizes) { return first_broken(kInputChecks, record, sizes); }

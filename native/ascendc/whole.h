@@ -41,6 +41,7 @@ public:
     friend bool operator>(Whole a, Whole b) { return a.value_ > b.value_; }
     friend bool operator>=(Whole a, Whole b) { return a.value_ >= b.value_; }
 
+    int128 exact() const { return value_; }
     // The nearest that 64 bits hold.
     int64_t clamped() const {
         return value_ > INT64_MAX ? INT64_MAX : value_ < INT64_MIN ? INT64_MIN : static_cast<int64_t>(value_);

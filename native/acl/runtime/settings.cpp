@@ -85,4 +85,6 @@ const char* soc_name() noexcept {
     return product < 0 ? kUnknownSoc : kSocNames[product];
 }
 
+int product_named(const char* name) noexcept { return find_product(name); }
+
 }  // namespace convgrad

@@ -18,4 +18,7 @@ Settings settings() noexcept;
 
 const char* soc_name() noexcept;
 
+// The place of a product among the products by any of its names; -1 when no product has it.
+int product_named(const char* name) noexcept;
+
 }  // namespace convgrad

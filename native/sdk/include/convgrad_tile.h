@@ -65,6 +65,30 @@ CGT_API int cgt_end(cgt_object *object, uint8_t *first, cgt_where where);
 CGT_API int cgt_product(const float *a, const float *b, int64_t rows, int64_t k, int64_t columns, int64_t chunk,
                         int overwrite, float *c);
 
+/* ---- GetTiling: what the host objects were told; axes are planes, rows, columns */
+typedef struct cgt_tiling_request {
+    int64_t batch, cin, cout;
+    int64_t input[3], window[3], out[3], stride[3], dilation[3], output_padding[3];
+    int64_t padding[6], backprop_padding[4];
+    int64_t groups, cores;
+    uint64_t l1Size, l0ASize, l0BSize, l0CSize, ubSize; /* bytes; 0: those of the 910B */
+    uint32_t weight_format, input_format, grad_output_format;
+    uint32_t weight_dtype, input_dtype, grad_output_dtype;
+    int32_t hf32, transposed, zeroed_before; /* zeroed_before: an earlier record of the object had initOutputFlag 1 */
+} cgt_tiling_request;
+/* Fills the outer record of a gradient (280 or 240 bytes), or leaves it alone and answers CGT_REFUSED. */
+CGT_API int cgt_get_tiling(int gradient, const cgt_tiling_request *request, void *record);
+/* Why the last GetTiling of this thread was refused; empty when it was not. */
+CGT_API const char *convgrad_tile_reason(void);
+
+/* A product by any of its names; null: the one CONVGRAD_PRODUCT chooses. Sizes are bytes of one core's stores. */
+typedef struct cgt_platform_facts {
+    int32_t soc_version; /* of platform_ascendc::SocVersion */
+    uint32_t cube_cores, vector_cores;
+    uint64_t l0a, l0b, l0c, l1, l2, ub, fb, bt;
+} cgt_platform_facts;
+CGT_API int cgt_platform(const char *name, cgt_platform_facts *facts);
+
 /* ---- global memory */
 CGT_API void *cgt_gm_alloc(size_t bytes);
 CGT_API void cgt_gm_free(void *address, cgt_where where);

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from convgrad.ascendc.device.call_order import REFUSALS, SETTERS, State
 from convgrad.ascendc.device.conv_type import ConvDtype, ConvFormat, OperandRow, TPosition
+from convgrad.ascendc.device.platform import SOC_VERSIONS, STORES, PlatformInfo
 from convgrad.ascendc.filter import checks as filter_checks
 from convgrad.ascendc.filter.kernel import FILTER_OPERANDS
 from convgrad.ascendc.filter.record import FilterBasicBlock, FilterParams, TConv3DBpFilterTiling
@@ -20,6 +21,7 @@ from convgrad.ascendc.input.record import TConv3DBackpropInputTiling
 from convgrad.ascendc.shared.expressions import FUNCTIONS
 from convgrad.ascendc.shared.record_checks import Check
 from convgrad.ascendc.shared.tiling_record import I32, U32, U64, meaning_of
+from convgrad.core import products
 
 KINDS = {U32: "U32", I32: "I32", U64: "U64"}
 RECORDS = (
@@ -44,7 +46,9 @@ def enums_include(notice: str) -> str:
 
     def enumerators(kind: type[IntEnum], last: str) -> list[str]:
         body = [f"    {name} = {value.value}, \\" for name, value in kind.__members__.items()]
-        return [f"#define CGT_{kind.__name__.upper()}_ENUMERATORS \\", *body, f"    {last}"]
+        names = ", ".join(_quoted(name) for name in kind.__members__)
+        title = f"#define CGT_{kind.__name__.upper()}"
+        return [f"{title}_ENUMERATORS \\", *body, f"    {last}", f"{title}_NAMES {names}"]
 
     return "\n".join([
         f"/* {notice} */", *enumerators(TPosition, "MAX"), *enumerators(ConvFormat, "MAX"),
@@ -76,6 +80,23 @@ def _demands_of_type(letter: str, row: OperandRow) -> list[str]:
         f'static_assert({formats}, "type.format: {row.role} must have layout {layouts}");',
         f'static_assert({dtypes}, "type.dtype: {row.role} must be {names}");',
     ]
+
+
+def platforms_include(notice: str) -> str:
+    """native/generated/tile_platforms.inc: cores and stores of the products on which the objects run, by key."""
+    lines = [
+        f"/* {notice}", " *",
+        " * Place among the products, version, cube and vector cores; bytes of L0A, L0B, L0C, L1, L2, UB, FB, BT. */",
+        "struct PlatformRow { int product; cgt_platform_facts facts; };",
+        "static constexpr PlatformRow kPlatforms[] = {",
+    ]  # fmt: skip
+    for product in products.PRODUCTS:
+        if product.key in SOC_VERSIONS:
+            sizes = STORES if product.key in products.A2_A3 else dict.fromkeys(STORES, 0)
+            cores = (PlatformInfo().cores, 2 * PlatformInfo().cores) if product.key in products.A2_A3 else (0, 0)
+            row = ", ".join(map(str, (SOC_VERSIONS[product.key], *cores, *sizes.values())))
+            lines.append(f"    {{{products.KEYS.index(product.key)}, {{{row}}}}}, /* {product.key} */")
+    return "\n".join([*lines, "};", ""])
 
 
 def in_cpp(words: str) -> str:

@@ -4,15 +4,6 @@
 
 #include "convgrad_tile/tensor.h"
 
-namespace matmul_tiling {
-using AscendC::TPosition;
-}
-namespace ConvCommonApi {
-using AscendC::TPosition;
-enum class ConvFormat : uint32_t { CGT_CONVFORMAT_ENUMERATORS };
-enum class ConvDtype : uint32_t { CGT_CONVDTYPE_ENUMERATORS };
-}  // namespace ConvCommonApi
-
 namespace ConvBackpropApi {
 
 template <AscendC::TPosition POSITION, ConvCommonApi::ConvFormat FORMAT, typename T>

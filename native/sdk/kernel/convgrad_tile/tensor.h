@@ -3,13 +3,11 @@
 #define CONVGRAD_TILE_TENSOR_H
 
 #include "convgrad_tile/core.h"
-#include "convgrad_tile/enums.inc"
+#include "convgrad_tile/enums.h"
 #include "convgrad_tile/numbers.h"
 
 namespace AscendC {
 
-enum class TPosition : uint8_t { CGT_TPOSITION_ENUMERATORS };
-using QuePosition = TPosition;
 enum class CacheMode { CACHE_MODE_DISABLE = 0, CACHE_MODE_NORMAL = 1, CACHE_MODE_LAST = 2, CACHE_MODE_PERSISTENT = 4 };
 enum class CacheRwMode { READ = 1, WRITE = 2, RW = 3 };
 

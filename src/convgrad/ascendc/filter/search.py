@@ -92,7 +92,7 @@ def tile_options(sizes: TConv3DBpFilterTiling, platform: PlatformInfo) -> list[t
     options = []
     for m_blocks in pieces_of(sizes.weight_cout // 16, 16):
         base_m = min(16 * m_blocks, most)
-        cap = min(most, tile // base_m // 16 * 16)
+        cap = min(most, tile // base_m // 16 * 16) if base_m else 0
         columns = sizes.cin1G * sizes.window_area
         for n_blocks in {*pieces_of(columns, 32), min(columns, cap // 16)}:
             if 0 < 16 * n_blocks <= cap:

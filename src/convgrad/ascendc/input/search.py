@@ -63,7 +63,7 @@ def candidate_cuts(sizes: TConv3DBackpropInputTiling, platform: PlatformInfo) ->
     most = platform.l0BSize // (2 * 16 * sizes.element_bytes)
     blocks16 = ceil_div(sizes.cin1 * sizes.c0, 16)
     cuts = []
-    for base_n in {min(16 * blocks, most) for blocks in pieces_of(blocks16, 8)}:
+    for base_n in {min(16 * blocks, most) for blocks in pieces_of(blocks16, 8)} - {0}:
         widths = [width for width in pieces_of(sizes.cin1, 16) if width * sizes.c0 >= base_n or width == sizes.cin1]
         cap = min(platform.l0CSize // (4 * base_n), platform.l0ASize // (2 * 16 * sizes.element_bytes)) // 16 * 16
         for rows in pieces_of(sizes.hi) if cap >= 16 else ():
