@@ -24,4 +24,4 @@ STORES = {"L0_A": 65536, "L0_B": 65536, "L0_C": 131072, "L1": 524288, "L2": 2013
           "BT": 1024}  # fmt: skip
 """Nominal bytes of the stores of one core of A2 and A3, by the vendor's names; L2 is the chip's."""
 SOC_VERSIONS = {"910": 0, "A2": 1, "310P": 2, "310B": 3, "950": 4, "A3": 13}
-"""Numbers of `platform_ascendc::SocVersion` by product. The tile kernels run on A2 and A3; others have no sizes here."""
+"""Numbers of `platform_ascendc::SocVersion` by product. The tile kernels run on A2 and A3; others have none."""
