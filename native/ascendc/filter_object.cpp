@@ -56,7 +56,7 @@ private:
     Extent m_, n_, k_;
     int64_t row_ = 0;                                    // hoStart
     int64_t i_ = 0, j_ = 0, m_block_ = 0, n_block_ = 0;  // the tile, and the first tile of its L1 blocks
-    bool finished_ = true;  // no walk has begun
+    bool finished_ = true;                               // no walk has begun
     std::vector<float> a_, b_, rows_;
 };
 

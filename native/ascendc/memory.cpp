@@ -354,7 +354,8 @@ bool meets_input(const FilterRecord& t, int64_t kd) {
 std::string judge_grad_weight(const Tally& all) {
     const FilterRecord& t = all.region.judged.filter;
     const int64_t plane = std::max<int64_t>(1, (weight_size(t) / t.dk).clamped());
-    std::vector<bool> meets(static_cast<size_t>(all.elements / plane + 1));  // planes that memory holds: dk may claim more
+    std::vector<bool> meets(
+        static_cast<size_t>(all.elements / plane + 1));  // planes that memory holds: dk may claim more
     for (size_t kd = 0; kd < meets.size(); ++kd) meets[kd] = meets_input(t, static_cast<int64_t>(kd));
     auto due = [&](int64_t e) { return static_cast<bool>(meets[static_cast<size_t>(e / plane)]); };
     auto never = [&](int64_t e) { return all.untouched(e) && due(e); };

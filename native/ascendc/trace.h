@@ -14,7 +14,8 @@ namespace tile {
 bool tracing();
 void trace_launch(const char* name, uint32_t blocks);
 void trace_region(int number, const std::string& name, size_t bytes);
-// `object` 0: a call of no object. `arguments` is the inside of a JSON list; `first` the flag ctx.isFirstIter_ before it.
+// `object` 0: a call of no object. `arguments` is the inside of a JSON list; `first` the flag ctx.isFirstIter_ before
+// it.
 void trace_call(int object, const char* call, const std::string& arguments, cgt_where where, bool first = false);
 // The running core has met others: what it has heard of, by core.
 void trace_heard(const std::vector<uint16_t>& clocks);
