@@ -44,7 +44,7 @@ COMMANDS = (
     f"check '{BAD}' --json", "check 'conv n1 q9'", f"explain '{BAD}'", f"explain '{BAD}' --json", f"explain '{GOOD}'",
     f"plan '{GOOD}'", f"plan '{GOOD}' --json", f"plan '{BAD}'", "rules", "rules --json", "rules A2",
     "rules --product 950", "rules --product A2 --against 910", "rules --operator tbc --language zh",
-    f"explain '{BAD}' --language zh", f"explain '{GOOD}' --all",
+    f"explain '{BAD}' --language zh", f"check '{BAD}' --language zh", "fly --language zh", f"explain '{GOOD}' --all",
     "dtypes", "dtypes --json", "dtypes hif8 1.1 3.3 70000", "dtypes fp16 1.1 --json", "standards",
     "standards --json", "cases list lines.txt", "cases list lines.txt --json", "cases list wrong.json",
     "cases list none.txt", "cases gen resnet50 --count 5 --seed 3", "cases gen boundary --json", "cases gen",
@@ -81,10 +81,11 @@ def commands(short: bool) -> list[str]:
 
 def _run(words: list[str], directory: str) -> subprocess.CompletedProcess[str]:
     environment = {
-        **os.environ, "CONVGRAD_ISA": "baseline", "CONVGRAD_NUM_THREADS": "2", "COLUMNS": "100", "LC_ALL": "C.UTF-8",
+        **os.environ, "CONVGRAD_ISA": "baseline", "CONVGRAD_NUM_THREADS": "2", "LC_ALL": "C.UTF-8",
         "PYTHONPATH": directory,
     }  # fmt: skip
-    for name in ("CONVGRAD_PRODUCT", "CONVGRAD_CONFORMANCE", "CONVGRAD_TRACEBACK", "FORCE_COLOR"):
+    ours = ("CONVGRAD_PRODUCT", "CONVGRAD_CONFORMANCE", "CONVGRAD_TRACEBACK", "CONVGRAD_LANGUAGE")
+    for name in (*ours, "COLUMNS", "FORCE_COLOR"):
         environment.pop(name, None)
     command = [sys.executable, "-m", "convgrad", *words]
     return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, input="")

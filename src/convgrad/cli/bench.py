@@ -14,7 +14,8 @@ from convgrad.core.request import ALGORITHMS
 from convgrad.lab.bench.contestants import has_pytorch
 from convgrad.lab.bench.measure import WORDS, Clock, Settings, Task, Timing, measure, on_threads, read_lines, tasks
 from convgrad.lab.cases.reading import text_of
-from convgrad.text.terminal import ExitCode, UsageError, print_json, printable
+from convgrad.text.language import say
+from convgrad.text.terminal import ExitCode, UsageError, columns, counted, padded, print_json, printable, tell, width_of
 
 _DESCRIPTION = """\
 Times grad_input, grad_weight with grad_bias, and all together. Engine and PyTorch take turns in each round; shown is
@@ -60,9 +61,9 @@ def _run(arguments: argparse.Namespace) -> int:
     with on_threads(arguments.threads, settings.clock, pytorch) as threads:
         info = engines.info()
         against = "beside PyTorch" if pytorch else "alone" if has_pytorch() else "alone (PyTorch is not installed)"
-        print(
-            f"engine {info.engine} ({info.isa}, {threads} thread{'s' * (threads > 1)}) {against}; {arguments.clock} "
-            f"clock, median of {arguments.rounds} rounds", file=sys.stderr,
+        tell(
+            f"engine {info.engine} ({info.isa}, {counted(threads, 'thread')}) {against}; {arguments.clock} clock, "
+            f"median of {counted(arguments.rounds, 'round')}", file=sys.stderr,
         )  # fmt: skip
         if arguments.json:
             rows = [measure(task, settings).as_dict() for task in asked]
@@ -74,15 +75,26 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _print_table(asked: Sequence[Task], settings: Settings) -> None:
     """One row as soon as it is measured: a long list shows that it goes on."""
-    line, dtype = max(len(printable(task.line)) for task in asked), max(5, *(len(task.dtype) for task in asked))
+    line, dtype = max(width_of(printable(task.line)) for task in asked), max(8, *(len(task.dtype) for task in asked))
+    beside = 18 if settings.pytorch else 0
+    most = columns()
+    apart = most is not None and line + dtype + 44 + beside + 22 > most  # the problem on a line of its own, once
+    shown = [""]
 
     def show(*cells: str) -> None:
         first, second, want, ms, theirs, ratio, rate, workspace, path = cells
-        beside = f" {theirs:>10} {ratio:>6}" if settings.pytorch else ""
-        rest = f"{want:11} {ms:>9}{beside} {rate:>7} {workspace:>10}  {path}"
-        print(f"{first:{line}}  {second:{dtype}} {rest}", flush=True)
+        both = f" {padded(theirs, 10, True)} {padded(ratio, 6, True)}" if settings.pytorch else ""
+        rest = (f"{padded(second, dtype)} {padded(want, 11)} {padded(ms, 9, True)}{both} {padded(rate, 7, True)} "
+                f"{padded(workspace, 10, True)}  {path}")
+        if not apart:
+            rest = f"{padded(first, line)}  {rest}"
+        elif first != shown[0]:
+            shown[0] = first
+            tell(first)
+        print(f"  {rest}" if apart else rest, flush=True)
 
-    show("problem", "dtype", "want", "ms", "PyTorch ms", "ratio", "GF/s", "workspace", "path")
+    head = ("problem", "dtype", "want", "ms", "PyTorch ms", "ratio", "GF/s", "workspace", "path")
+    show(*(say(word) for word in head))
     for task in asked:
         show(*_cells(measure(task, settings)))
 

@@ -8,17 +8,19 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from convgrad.cli.numbers import whole_number
 from convgrad.core import dtypes
 from convgrad.core.request import DEFAULT_CONFORMANCE
 from convgrad.lab.cases import files, generate, own, values
 from convgrad.lab.cases.case import Case, conformance_name, parse_fill, product_key
 from convgrad.rules.check import check
-from convgrad.text.terminal import ExitCode, UsageError, counted, print_json, table
+from convgrad.text.language import say
+from convgrad.text.terminal import ExitCode, UsageError, counted, print_json, table, tell
 
 
 def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser("cases", help="convert, list or generate case files")
-    verbs = parser.add_subparsers(metavar="convert|list|gen|schema", required=True)
+    verbs = parser.add_subparsers(metavar="convert|list|gen|schema", required=True, help="what to do")
     _add_convert(verbs)
     _add_list(verbs)
     _add_gen(verbs)
@@ -32,7 +34,7 @@ def _add_convert(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         description="Forms: json and lines (ours), atk (test kit JSON), ttk (test kit CSV). Fillings other than a "
         "uniform range, seeds and conformances have no place in the kits' files.",
     )
-    parser.add_argument("cases", metavar="CASES")
+    parser.add_argument("cases", metavar="CASES", help="a file of cases, `-`, or one problem line")
     _add_output(parser)
     parser.set_defaults(run=_convert)
 
@@ -44,9 +46,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 def _add_list(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser("list", help="list cases with the contract's verdict")
-    parser.add_argument("cases", metavar="CASES")
-    parser.add_argument("--product")
-    parser.add_argument("--conformance")
+    parser.add_argument("cases", metavar="CASES", help="a file of cases, `-`, or one problem line")
+    parser.add_argument("--product", help="on this product")
+    parser.add_argument("--conformance", help="document or runtime")
     parser.set_defaults(run=_list)
 
 
@@ -56,17 +58,22 @@ def _add_gen(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "gen", help="generate cases", description=f"Shapes: {', '.join(generate.SHAPES)}. Fillings: {sets}, "
         "`all` for every one of them, or any word such as uniform:-1:1.",
     )
-    parser.add_argument("shapes", nargs="+", choices=generate.SHAPES, metavar="SHAPES")
+    parser.add_argument("shapes", nargs="+", choices=generate.SHAPES, metavar="SHAPES",
+                        help="sets of shapes, see above")  # fmt: skip
     parser.add_argument("--product", default="A2", help="default: %(default)s")
-    parser.add_argument("--conformance", default=DEFAULT_CONFORMANCE)
+    parser.add_argument("--conformance", default=DEFAULT_CONFORMANCE, help="document or runtime")
     parser.add_argument("--dtype", default="fp16,bf16,fp32", help="with commas (default: %(default)s)")
     parser.add_argument("--math", default="keep", help="with commas (default: %(default)s)")
     parser.add_argument("--values", default="normal", help="with commas (default: %(default)s)")
-    parser.add_argument("--count", type=int, default=100, help="of random shapes (default: %(default)s)")
-    parser.add_argument("--batch", type=int, default=1, help="of network layers (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=_number, default=100, help="of random shapes (default: %(default)s)")
+    parser.add_argument("--batch", type=_number, default=1, help="of network layers (default: %(default)s)")
+    parser.add_argument("--seed", type=_number, default=0, help="of what is random (default: %(default)s)")
     _add_output(parser)
     parser.set_defaults(run=_gen)
+
+
+def _number(text: str) -> int:
+    return whole_number(text, 2**31 - 1, "2**31 - 1")
 
 
 def _written(arguments: argparse.Namespace, cases: Sequence[Case]) -> int:
@@ -82,7 +89,7 @@ def _written(arguments: argparse.Namespace, cases: Sequence[Case]) -> int:
     if arguments.json:
         print_json({"file": arguments.output, "form": form, "cases": len(cases)})
     else:
-        print(f"{counted(len(cases), 'case')} written to {arguments.output} ({form})")
+        tell(f"{counted(len(cases), 'case')} written to {arguments.output} ({form})")
     return ExitCode.PASS
 
 
@@ -103,7 +110,7 @@ def _list(arguments: argparse.Namespace) -> int:
         ])
         return ExitCode.PASS
     rows = [
-        (i, "ok" if v.ok else int(v.status), c.name, str(c.request), "" if c.enabled else "disabled")
+        (i, "ok" if v.ok else int(v.status), c.name, str(c.request), "" if c.enabled else say("disabled"))
         for i, (c, v) in enumerate(zip(cases, verdicts, strict=True))
     ]
     print(table(("", "status", "name", "line", ""), rows, right=(0,)))
@@ -120,9 +127,6 @@ def _gen(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     generate.check_math(words["math"])
-    for name in ("count", "batch", "seed"):
-        if not 0 <= getattr(arguments, name) < 2**31:
-            raise UsageError(f"--{name} must be between 0 and 2**31 - 1")
     if not all(words.values()):
         raise UsageError("--dtype, --math and --values need at least one word each")
     cases = generate.generate(

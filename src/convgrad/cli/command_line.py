@@ -20,8 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from convgrad.cli.help_format import HelpFormatter
 from convgrad.core.status import ConvGradError
-from convgrad.text.terminal import ExitCode, UsageError, did_you_mean, print_json, printable
+from convgrad.text import language
+from convgrad.text.language import say
+from convgrad.text.terminal import EXIT_CODES, ExitCode, UsageError, did_you_mean, folded, print_json, printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +63,19 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class HintingParser(argparse.ArgumentParser):
-    """A parser whose errors name what was probably meant."""
+    """A parser that speaks the language chosen, folds its help to the terminal, and names what was probably meant."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("formatter_class", HelpFormatter)
+        super().__init__(*args, **kwargs)
+        self.add_argument("--language", choices=language.LANGUAGES, default=argparse.SUPPRESS,
+                          help="of what is printed; default: CONVGRAD_LANGUAGE, else that of LANG")  # fmt: skip
 
     def error(self, message: str) -> NoReturn:
         """argparse echoes what it was given: control characters in it must not act on the terminal."""
-        super().error(printable(message) + _hint(message, self))
+        self.print_usage(sys.stderr)
+        text = f"{self.prog}: {say('error')}: {say(printable(message))}{say(_hint(message, self))}"
+        self.exit(ExitCode.USAGE, folded(text, stream=sys.stderr) + "\n")
 
 
 class VerbParser(HintingParser):
@@ -72,7 +83,6 @@ class VerbParser(HintingParser):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("conflict_handler", "resolve")
-        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(*args, **kwargs)
         self.set_defaults(parser=self)
         self.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="answer with JSON")
@@ -103,17 +113,17 @@ def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
     known = [verb for verb in VERBS if is_here(verb)]
     width = max((len(verb.name) for verb in known), default=0)
-    listing = "\n".join(f"  {verb.name:{width}}  {verb.help}" for verb in known)
+    listing = "\n".join(f"  {verb.name:{width}}  {say(verb.help)}" for verb in known)
+    codes = "\n".join(f"  {int(code):<{width}}  {say(text)}" for code, text in EXIT_CODES)
     parser = HintingParser(
-        prog="convgrad", formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="convgrad",
         description="Convolution gradients under the rules and the rounding of an Ascend NPU's operators, on any CPU.",
-        epilog=f"verbs:\n{listing}\n\n`convgrad VERB --help` tells more. Exit codes: 0 pass, 1 precision fail, "
-        "2 usage, 3 refused by the contract, 4 internal.",
+        epilog=f"verbs:\n{listing}\n\n`convgrad VERB --help` tells more.\n\nexit codes:\n{codes}",
     )
     parser.add_argument("--version", action="version", version=f"convgrad {__version__}")
     parser.set_defaults(json=False, run=None)
     asked = next((word for word in words if not word.startswith("-")), None)
-    verbs = parser.add_subparsers(metavar="VERB", parser_class=VerbParser)
+    verbs = parser.add_subparsers(metavar="VERB", help="one of the verbs below", parser_class=VerbParser)
     for verb in known:
         if verb.name == asked:
             importlib.import_module(verb.module).add_command(verbs)
@@ -129,7 +139,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # a name the terminal cannot show is no reason to stop
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = _exit_code(list(sys.argv[1:] if words is None else words))
+        code = _exit_code(_in_language(list(sys.argv[1:] if words is None else words)))
         try:
             sys.stdout.flush()  # here, not when the interpreter ends: it would complain
         except BrokenPipeError:
@@ -142,6 +152,22 @@ def main(words: Sequence[str] | None = None) -> int:
         # The reader left (`convgrad … | head`): nothing to say, and nothing more to flush.
         _discard_output()
         return ExitCode.PASS
+
+
+def _in_language(words: list[str]) -> list[str]:
+    """Takes the language from the words, wherever it stands: help and errors of parsing are to be in it too."""
+    chosen, rest, i = language.preferred(), [], 0
+    while i < len(words):
+        name, equals, value = words[i].partition("=")
+        if len(name) > 4 and "--language".startswith(name):
+            value = value if equals else "".join(words[i + 1 : i + 2])
+            if value in language.LANGUAGES:
+                chosen, i = value, i + (1 if equals else 2)
+                continue
+        rest.append(words[i])
+        i += 1
+    language.use(chosen)
+    return rest
 
 
 def _discard_output() -> None:
@@ -167,8 +193,8 @@ def _exit_code(words: list[str]) -> int:
             raise
         return _failed(error, "--json" in words)  # not standard output: a pipe that was asked for by name
     except KeyboardInterrupt:
-        print("convgrad: interrupted", file=sys.stderr)
-        return 130
+        print(f"convgrad: {say('interrupted')}", file=sys.stderr)
+        return ExitCode.INTERRUPTED
     except Exception as error:
         return _failed(error, "--json" in words)
 
@@ -188,7 +214,8 @@ def _failed(error: Exception, as_json: bool) -> int:
     else:
         code = ExitCode.INTERNAL
         text = f"internal error: {type(error).__name__}: {error} (CONVGRAD_TRACEBACK=1 shows where)"
-    print("\n".join(printable(line) for line in f"convgrad: {text}".splitlines()), file=sys.stderr)
+    shown = "\n".join(printable(line) for line in say(text).splitlines())
+    print(folded(f"convgrad: {shown}", stream=sys.stderr), file=sys.stderr)
     if as_json:
         print_json({"error": text, "exit_code": int(code)})
     return code

@@ -15,7 +15,19 @@ from convgrad.core.standards import power_of_two
 from convgrad.lab.judging import bootstrap
 from convgrad.lab.judging.findings import Findings
 from convgrad.lab.judging.pairing import Compared, compare_paths
-from convgrad.text.terminal import ExitCode, UsageError, coloured, print_json, printable, table
+from convgrad.text.language import say
+from convgrad.text.terminal import (
+    ExitCode,
+    UsageError,
+    coloured,
+    counted,
+    folded,
+    padded,
+    print_json,
+    printable,
+    table,
+    tell,
+)
 
 _MOST_SHOWN = 20
 
@@ -94,40 +106,42 @@ def _print(compared: Sequence[Compared], rechecks: Rechecks) -> None:
         _print_one(c)
     for (line, name), recheck in rechecks.items():
         word = "pass" if recheck.passed else "fail"
-        print(f"re-check of {name} of `{line}`: {word}, {recheck}")
+        tell(f"re-check of {name} of `{line}`: {word}, {recheck}")
     failing = sum(not _passes(c, rechecks) for c in compared)
-    print(f"{len(compared)} results: {len(compared) - failing} pass, {failing} fail")
+    tell(f"{counted(len(compared), 'result')}: {len(compared) - failing} pass, {failing} fail")
 
 
 def _print_one(c: Compared) -> None:
     f = c.findings
-    judged_as = "" if f.precision == f.dtype else f", judged as {f.precision}"
-    print(coloured(printable(c.name), "bold") + f"  {'x'.join(map(str, f.shape)) or 'scalar'} {f.dtype}{judged_as}")
+    judged_as = "" if f.precision == f.dtype else ", " + say(f"judged as {f.precision}")
+    shape = "x".join(map(str, f.shape)) or say("scalar")
+    print(coloured(printable(c.name), "bold") + f"  {shape} {f.dtype}{judged_as}")
     if c.line:
         print(f"  {c.line}")
     for j in f.judged:
-        word = {True: coloured("pass", "green"), False: coloured("FAIL", "red"), None: "not judged"}[j.passed]
-        print(f"  {word}  {j.standard} ({j.date}): {j.why}\n        {j.limits}")
+        word = {True: coloured(say("pass"), "green"), False: coloured(say("FAIL"), "red"), None: say("not judged")}
+        print(folded(f"  {word[j.passed]}  {j.standard} ({j.date}): {say(j.why)}\n        {say(j.limits)}", " " * 8))
     values = ((m.name, getattr(f.metrics, m.name)) for m in fields(Metrics))
-    print("  " + "  ".join(f"{name} {value:.4g}" for name, value in values))
+    print(folded("  " + "  ".join(f"{name} {value:.4g}" for name, value in values), "  "))
     _print_places(f)
     if f.anatomy is not None:
         shares = zip(f.anatomy.parts, f.anatomy.shares, strict=True)
-        print("  from: " + ", ".join(f"{name} {rms:.3g} rms ({share:.1%})" for (name, rms), (_, share) in shares))
+        parts = ", ".join(f"{say(name)} {rms:.3g} rms ({share:.1%})" for (name, rms), (_, share) in shares)
+        print(folded(f"  {say('from')}: {parts}", "    "))
     print()
 
 
 def _print_places(f: Findings) -> None:
     bins = [(edge, count) for edge, count in zip(ULP_EDGES, f.histogram, strict=True) if count]
-    print("  ULP above: " + "  ".join(f"{edge:g}: {count}" for edge, count in bins))
+    print(folded(f"  {say('ULP above')}: " + "  ".join(f"{edge:g}: {count}" for edge, count in bins), "    "))
     if f.map is not None:
-        print(f"  channels {f.map.channels}   (0 exact, 5 one ULP of the rms, a 32, f 1000)")
+        key = say("0 exact, 5 one ULP of the rms, a 32, f 1000")
+        print(f"  {padded(say('channels'), 8)} {f.map.channels}   ({key})")
         if len(f.map.plane) > 1 or len(f.map.plane[0]) > 1:
-            print("  plane    " + "\n           ".join(f.map.plane))
+            print(f"  {padded(say('plane'), 8)} " + "\n           ".join(f.map.plane))
     rows: list[tuple[Any, ...]] = [(list(i), f"{a:.9g}", f"{g:.12g}", f"{u:.4g}") for i, a, g, u in f.worst]
     if rows:
-        text = table(("worst at", "result", "reference", "ULP"), rows, right=(1, 2, 3))
-        print("  " + text.replace("\n", "\n  "))
+        print(table(("worst at", "result", "reference", "ULP"), rows, right=(1, 2, 3), indent=2))
 
 
 def _standards(arguments: argparse.Namespace) -> int:
@@ -139,10 +153,12 @@ def _standards(arguments: argparse.Namespace) -> int:
         ])
         return ExitCode.PASS
     for s in standards.ALL:
-        print(f"{coloured(s.name, 'bold')}  ({s.date}{', ' + s.note if s.note else ''})  {s.rule.value}")
+        note = f", {say(s.note)}" if s.note else ""
+        head = folded(f"{s.name}  ({s.date}{note})  {say(s.rule.value)}", "  ")
+        print(coloured(s.name, "bold") + head.removeprefix(s.name))
         for dtype, limits in s.thresholds:
-            numbers = "  ".join(f"{c} {power_of_two(v)}" for c, v in zip(s.columns, limits, strict=True))
-            print(f"    {dtype:14} {numbers}")
+            numbers = "  ".join(f"{say(c)} {power_of_two(v)}" for c, v in zip(s.columns, limits, strict=True))
+            print(f"    {padded(say(dtype), 14)} {numbers}")
         for dtype, other in s.deferred:
-            print(f"    {dtype:14} as {other}")
+            print(f"    {dtype:14} {say('as')} {other}")
     return ExitCode.PASS

@@ -19,7 +19,9 @@ from convgrad.rules.contradictions import source_words
 from convgrad.rules.explain import explain, walk
 from convgrad.rules.sentences import as_dict
 from convgrad.rules.vocabulary import Rule
-from convgrad.text.terminal import ExitCode, UsageError, coloured, print_json, table
+from convgrad.text import language
+from convgrad.text.language import say
+from convgrad.text.terminal import ExitCode, UsageError, coloured, folded, print_json, table, tell
 
 _KINDS = ("conv", "tconv", "tbc")
 _CODES_PAGE = "docs/generated/return_codes.md"
@@ -42,7 +44,6 @@ def add_command(subparsers: Any) -> None:
     parser = subparsers.add_parser("explain", help="why a problem is refused, and how to get past it")
     parser.add_argument("line", help=f"{_LINE_HELP}; or a code such as 161002 or EZ9999; or the id of a rule")
     parser.add_argument("--all", action="store_true", help="every row that was looked at")
-    parser.add_argument("--language", choices=("en", "zh"), default="en")
     parser.add_argument("--path", action="store_true", help="which way the 950's runtime goes for each gradient")
     parser.add_argument("--revision", metavar="DATE",
                         help=f"with --path: host code of that date (default: the line's, or {NEWEST})")  # fmt: skip
@@ -52,8 +53,8 @@ def add_command(subparsers: Any) -> None:
     parser.add_argument("--product", default="A2", help="a product: " + ", ".join(products.KEYS))
     parser.add_argument("--against", help="another product: show only the rows that differ")
     parser.add_argument("--operator", choices=[o.value for o in Operator], help="conv or tbc; both if left out")
-    parser.add_argument("--conformance", choices=CONFORMANCES, default=DEFAULT_CONFORMANCE)
-    parser.add_argument("--language", choices=("en", "zh"), default="en")
+    parser.add_argument("--conformance", choices=CONFORMANCES, default=DEFAULT_CONFORMANCE,
+                        help="which reading of the contract (default: %(default)s)")  # fmt: skip
     parser.set_defaults(run=_rules)
     parser = subparsers.add_parser("dtypes", help="the number formats, or values rounded to one")
     parser.add_argument("dtype", nargs="?", help="round the values to this dtype")
@@ -83,10 +84,10 @@ def _check(arguments: argparse.Namespace) -> int:
         print_json(shown if len(shown) > 1 else shown[0])
     else:
         for v in verdicts:
-            word = coloured("accepted", "green") if v.ok else coloured(f"refused {int(v.status)}", "red")
-            print(f"{word}  {v.line}" if v.ok else f"{word}  {v.message} [{v.rule_id}]  {v.line}")
+            word = coloured(say("accepted"), "green") if v.ok else coloured(f"{say('refused')} {int(v.status)}", "red")
+            print(f"{word}  {v.line}" if v.ok else folded(f"{word}  {say(v.message)} [{v.rule_id}]  {v.line}", "  "))
             for text in v.advice if v.ok else ():
-                print(f"  note: {text}")
+                tell(f"  note: {text}", "    ")
     return ExitCode.PASS if all(v.ok for v in verdicts) else ExitCode.REFUSED
 
 
@@ -106,7 +107,7 @@ def _plan(arguments: argparse.Namespace) -> int:
             } for p in plans
         ])  # fmt: skip
     else:
-        print("\n\n".join(map(str, plans)))
+        print(folded(say("\n\n".join(map(str, plans))), " " * 16))
     return ExitCode.PASS
 
 
@@ -123,14 +124,14 @@ def _explain(arguments: argparse.Namespace) -> int:
         from convgrad.cli import explain_path  # the lab's runs, for this alone
 
         return explain_path.show(_request(asked, arguments), arguments.revision, arguments.json)
-    explanation = explain(_request(asked, arguments), arguments.language)
+    explanation = explain(_request(asked, arguments), language.current())
     if arguments.json:
         print_json(explanation.as_dict())
     else:
         if arguments.all:
             for mark, rule, got in walk(explanation.verdict.request):
-                text = sentences.sentence(rule, arguments.language)
-                print(f"{mark:>3}  {rule.id:32} {text}" + (f"   got {got}" if got else ""))
+                text = sentences.sentence(rule, language.current())
+                print(folded(f"{mark:>3}  {rule.id:32} {text}" + (f"   {say('got')} {got}" if got else ""), " " * 38))
             print()
         print(explanation)
     return ExitCode.PASS if explanation.verdict.ok else ExitCode.REFUSED
@@ -145,16 +146,16 @@ def _unknown_word(asked: str) -> str:
 
 
 def _explain_code(code: codes.Code, arguments: argparse.Namespace) -> int:
-    english = arguments.language == "en"
+    english = language.current() == "en"
     rows = [rule for rule in ALL_RULES if str(int(rule.status)) == code.code]
     meaning, advice = (code.en, code.try_en) if english else (code.zh, code.try_zh)
     if arguments.json:
         found = {"code": code.code, "name": code.name, "meaning": meaning, "try": advice, "here": code.here}
         print_json(found | {"rules": [as_dict(rule) for rule in rows]})
         return ExitCode.PASS
-    words = _CODE_WORDS[arguments.language]
+    words = _CODE_WORDS[language.current()]
     print(f"{code.code} {code.name}")
-    print(f"    {words[0]}: {meaning}\n    {words[1]}: {advice}")
+    print(folded(f"    {words[0]}: {meaning}\n    {words[1]}: {advice}", "      "))
     given = [code.here] if code.here else []
     given += [f"{len(rows)} {words[3]}"] if rows else []
     if given:
@@ -171,8 +172,9 @@ def _explain_rows(rows: list[Rule], arguments: argparse.Namespace) -> int:
         where = "every product" if rule.products == products.KEYS else ", ".join(rule.products)
         kind = "" if rule.conformance.value == "both" else f", {rule.conformance.value} conformance"
         print(f"{rule.id}  {int(rule.status)}")
-        print(f"    {sentences.sentence(rule, arguments.language)}")
-        print(f"    on {where}{kind}; {source_words(rule.source, arguments.language)}")
+        print(folded(f"    {sentences.sentence(rule, language.current())}", "      "))
+        said = say(f"on {where}{kind}")
+        print(folded(f"    {said}; {source_words(rule.source, language.current())}", "      "))
     return ExitCode.PASS
 
 
@@ -191,11 +193,11 @@ def _rules(arguments: argparse.Namespace) -> int:
         print_json({operator.function: [as_dict(rule) for rule in rows] for operator, rows in shown})
         return ExitCode.PASS
     for operator, rows in shown:
-        print(f"{operator.function}, {arguments.conformance}: " + _rules_heading(keys, rows))
+        print(folded(f"{operator.function}, {arguments.conformance}: " + say(_rules_heading(keys, rows)) + "\n"))
         head = ["rule", "status", *(["only on"] if len(keys) > 1 else []), "demand"]
         only = [[next(k for k in keys if k in rule.products)] if len(keys) > 1 else [] for rule in rows]
         cells = [
-            [rule.id, int(rule.status), *side, sentences.sentence(rule, arguments.language)]
+            [rule.id, int(rule.status), *side, sentences.sentence(rule, language.current())]
             for rule, side in zip(rows, only, strict=True)
         ]
         print(table(head, cells) + "\n" if rows else "")
@@ -204,8 +206,8 @@ def _rules(arguments: argparse.Namespace) -> int:
 
 def _rules_heading(keys: list[str], rows: list[Rule]) -> str:
     if len(keys) > 1:
-        return f"{len(rows)} rows differ between {keys[0]} and {keys[1]}\n"
-    return f"{len(rows)} rows on {keys[0]}, in the order they are checked\n"
+        return f"{len(rows)} rows differ between {keys[0]} and {keys[1]}"
+    return f"{len(rows)} rows on {keys[0]}, in the order they are checked"
 
 
 def _dtypes(arguments: argparse.Namespace) -> int:

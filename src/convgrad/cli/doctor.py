@@ -12,7 +12,8 @@ from typing import Any
 
 import convgrad
 from convgrad.engines import library
-from convgrad.text.terminal import ExitCode, print_json, table
+from convgrad.text.language import say
+from convgrad.text.terminal import ExitCode, folded, print_json, table
 
 NEEDED = ("numpy", "ml_dtypes")
 OPTIONAL = (
@@ -66,17 +67,18 @@ def _command(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(found)
     else:
-        print("\n".join(_lines(found)))
+        print(folded("\n".join(_lines(found))))
     return ExitCode.INTERNAL if found["reason"] else ExitCode.PASS
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
     rows = [(key, found[key]) for key in ("convgrad", "python", "platform", "engine", "isa", "threads", "library")]
     rows += list(found["needed"].items()) + list(found["environment"].items())
-    lines = [table(("", sys.executable), [row for row in rows if row[1] != ""])]
-    optional = [(name, found["optional"][name] or f"missing: {how}", what) for name, how, what in OPTIONAL]
+    lines = [table(("", sys.executable), [(say(name), value) for name, value in rows if value != ""])]
+    lacks = say("missing")
+    optional = [(name, found["optional"][name] or f"{lacks}: {how}", say(what)) for name, how, what in OPTIONAL]
     lines += ["", table(("optional", "", "for"), optional), ""]
-    return lines + (found["advice"] or ["Nothing to do: the native engine computes."])
+    return lines + [say(text) for text in found["advice"] or ["Nothing to do: the native engine computes."]]
 
 
 def _version(name: str) -> str:

@@ -10,7 +10,7 @@ from convgrad.core.request import MATH_NAMES
 from convgrad.lab.cases.case import product_key
 from convgrad.lab.dumps import judging, reading, report
 from convgrad.text.files import write_text
-from convgrad.text.terminal import ExitCode, UsageError, print_json
+from convgrad.text.terminal import ExitCode, UsageError, counted, print_json, tell
 
 PRODUCTS = ("950", "A3", "A2")
 _HELP = """\
@@ -28,7 +28,7 @@ Tensors are read without running code. Exit codes: 1 a gradient fails its standa
 
 def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser("dump", help="judge the convolution calls of a dump", description=_HELP)
-    parser.add_argument("dump", metavar="DIR", type=Path)
+    parser.add_argument("dump", metavar="DIR", type=Path, help="a dump, a step or a unit of it")
     parser.add_argument("other", metavar="OTHER", type=Path, nargs="?", help="another dump, to compare with")
     parser.add_argument("--product", default=",".join(PRODUCTS), help="asked about each call (default: %(default)s)")
     parser.add_argument("--on", default="cpu", metavar="PRODUCT", help="recompute on it (default: %(default)s)")
@@ -81,11 +81,12 @@ def _command(arguments: argparse.Namespace) -> int:
 
 def _print(found: list[tuple[reading.Dump, list[judging.Layer]]]) -> None:
     for dump, judged in found:
-        print(f"{dump.unit}: task {dump.task or 'unknown'}, level {dump.level or 'unknown'}, {len(judged)} calls")
+        calls = counted(len(judged), "call")
+        tell(f"{dump.unit}: task {dump.task or 'unknown'}, level {dump.level or 'unknown'}, {calls}")
         if judged:
             print(report.text(judged))
         elif dump.modules:
-            print(f"  {dump.modules} module entries hold no stride, padding or groups: dump level L1 or mix")
+            tell(f"  {dump.modules} module entries hold no stride, padding or groups: dump level L1 or mix", "  ")
 
 
 def _exit_code(layers: list[judging.Layer]) -> int:

@@ -12,11 +12,11 @@ from convgrad.functional import plan
 from convgrad.lab.cases.case import Case
 from convgrad.lab.judging import runs
 from convgrad.rules import algorithms_950
-from convgrad.text.terminal import ExitCode, UsageError, print_json
+from convgrad.text.language import say
+from convgrad.text.terminal import ExitCode, UsageError, folded, print_json, tell
 
 _MOST_WORK = 2**31
 """Of 16 points times channels times tiles: more is not modelled here in seconds."""
-_INFERRED = "  (inferred)"
 
 
 def show(request: Request, revision_text: str | None, as_json: bool) -> int:
@@ -39,18 +39,19 @@ def show(request: Request, revision_text: str | None, as_json: bool) -> int:
             ],
         })  # fmt: skip
         return ExitCode.PASS
-    print(f"{request}\n  the host code of {revision}; sums are float32, the bits of a direct sum's order are not known")
+    print(request)
+    tell(f"  the host code of {revision}; sums are float32, the bits of a direct sum's order are not known", "  ")
     for way in ways:
-        print(f"  {way.result:12} {way.path}{_INFERRED if way.inferred else ''}")
+        print(f"  {way.result:12} {way.path}{'  (' + say('inferred') + ')' if way.inferred else ''}")
         if way.note:
-            print(f"    {way.note}")
+            tell(f"    {way.note}", "    ")
         for path, asked in way.asked:
             last = asked[-1]
-            word = "all hold" if last.holds else f"no: {last.step} ({last.found})"
-            print(f"    {path:14} {len(asked):2} asked, {word}")
+            word = say("all hold") if last.holds else f"{say('no')}: {say(last.step)} ({say(str(last.found))})"
+            print(folded(f"    {path:14} {len(asked):2} {say('asked')}, {word}", " " * 19))
     if errors is not None:
         said = ", ".join(f"{name} {value:.3g}" for name, value in errors.items())
-        print(f"  winograd on random numbers, its error over the engine's direct sum's: {said}")
+        tell(f"  winograd on random numbers, its error over the engine's direct sum's: {said}", "  ")
     return ExitCode.PASS
 
 

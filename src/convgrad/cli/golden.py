@@ -1,4 +1,19 @@
-"""`convgrad golden`: inputs and expected outputs of cases as files, in the test kits' naming, with checksums.
+"""`convgrad golden`: inputs and expected outputs of cases as files, in the test kits' naming, with checksums."""
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from convgrad.cli.numbers import seed
+from convgrad.lab.cases import files
+from convgrad.lab.cases.case import conformance_name, product_key
+from convgrad.lab.golden import layouts
+from convgrad.lab.golden.layouts import MANIFEST, SUMS
+from convgrad.lab.golden.writing import write_all
+from convgrad.text.terminal import ExitCode, UsageError, counted, print_json, tell
+
+_HELP = """\
+Writes inputs and expected outputs of cases as files, in the test kits' naming, with checksums.
 
     DIR/manifest.json                       what was written, from which lines and seeds
     DIR/SHA256SUMS                          for `sha256sum -c`
@@ -13,26 +28,13 @@ Expected outputs are float64 sums of the operands rounded as planned, with the p
 gradient is stored in; `--wide` writes the float64 sums themselves.
 """
 
-from __future__ import annotations
-
-import argparse
-from pathlib import Path
-
-from convgrad.lab.cases import files
-from convgrad.lab.cases.case import conformance_name, product_key
-from convgrad.lab.golden import layouts
-from convgrad.lab.golden.layouts import MANIFEST, SUMS
-from convgrad.lab.golden.writing import write_all
-from convgrad.text.terminal import ExitCode, UsageError, counted, print_json
-
 
 def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser(
-        "golden", help="write inputs and expected outputs", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "golden", help="write inputs and expected outputs", description=_HELP
     )
     parser.add_argument("cases", metavar="CASES", help="a file of cases, `-`, or one problem line")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where the files are written")
     parser.add_argument("--layout", choices=[row.name for row in layouts.ALL], default=layouts.OWN.name,
                         help="directories and file names (default: %(default)s)")  # fmt: skip
     formats = sorted({name for row in layouts.ALL for name in row.formats})
@@ -40,15 +42,13 @@ def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.add_argument("--wide", action="store_true", help="expected outputs in float64, before any result rounding")
     parser.add_argument("--product", help="on this product")
     parser.add_argument("--conformance", help="document or runtime")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=seed, default=0, help="cases without a seed of their own draw theirs from it")
     parser.set_defaults(run=_command)
 
 
 def _command(arguments: argparse.Namespace) -> int:
     product = None if arguments.product is None else product_key(arguments.product)
     conformance = None if arguments.conformance is None else conformance_name(arguments.conformance)
-    if not 0 <= arguments.seed < 2**63:
-        raise UsageError("--seed must be between 0 and 2**63 - 1")
     cases = [case.moved(product, conformance) for case in files.read(arguments.cases)]
     written, refused, count = 0, [], 0
     layout = layouts.find(arguments.layout)
@@ -64,7 +64,7 @@ def _command(arguments: argparse.Namespace) -> int:
         print_json({"directory": str(arguments.output), "cases": count, "files": written, "refused": refused})
     else:
         for entry in refused:
-            print(f"refused: {entry['name']}: {entry['message']}\n  reproduce: convgrad check '{entry['line']}'")
+            tell(f"refused: {entry['name']}: {entry['message']}\n  reproduce: convgrad check '{entry['line']}'", "  ")
         names = " and ".join(layout.beside(Path(arguments.output.name), n).name for n in (MANIFEST, SUMS))
-        print(f"{counted(count, 'case')}, {counted(written, 'file')} in {arguments.output}; {names} beside them")
+        tell(f"{counted(count, 'case')}, {counted(written, 'file')} in {arguments.output}; {names} beside them")
     return ExitCode.REFUSED if refused else ExitCode.PASS

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from convgrad.lab.kits import plugin_files
-from convgrad.text.terminal import ExitCode, print_json
+from convgrad.text.terminal import ExitCode, print_json, tell
 
 _USE = {"ttk": "--plugin", "atk": "-p"}
 
@@ -27,5 +27,5 @@ def _command(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"kit": arguments.kit, "file": str(path), "option": _USE[arguments.kit]})
     else:
-        print(f"{path}: give it to the kit with {_USE[arguments.kit]}")
+        tell(f"{path}: give it to the kit with {_USE[arguments.kit]}")
     return ExitCode.PASS

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from convgrad import engines
+from convgrad.cli.numbers import seed, whole_number
 from convgrad.core import standards
 from convgrad.core.request import ALGORITHMS
 from convgrad.lab.cases import files
@@ -25,7 +26,8 @@ from convgrad.lab.run.case_run import ERROR, FAIL, OUTCOMES, PASS, REFUSED, Reco
 from convgrad.lab.run.journal import Journal, in_order
 from convgrad.lab.run.progress import Progress
 from convgrad.lab.run.workers import free_memory, jobs_for, run_all
-from convgrad.text.terminal import ExitCode, UsageError, counted, jsonable
+from convgrad.text.language import say
+from convgrad.text.terminal import ExitCode, UsageError, counted, folded, jsonable, tell
 
 MOST_LINES = 60
 """Cases shown on the terminal; of more, only those that did not pass."""
@@ -35,7 +37,6 @@ def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     parser = subparsers.add_parser(
         "run", help="run a file of cases", description="Runs every case: the contract's verdict, the gradients under "
         "the product's numerics, the precision verdict under named standards, the time.",
-        epilog="Exit codes: 0 pass, 1 precision fail, 2 usage, 3 refused by the contract, 4 a case could not be run.",
     )
     add = parser.add_argument
     add("cases", metavar="CASES",
@@ -44,7 +45,7 @@ def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     add("--conformance", help="document or runtime")
     add("--algorithm", choices=ALGORITHMS, help="instead of each case's own `alg=`")
     add("--standard", default=",".join(standards.DEFAULT), help="names with commas (default: %(default)s)")
-    add("--seed", type=_seed, default=0, help="cases without a seed of their own draw theirs from it")
+    add("--seed", type=seed, default=0, help="cases without a seed of their own draw theirs from it")
     add("--values", help="fill the tensors of every case like this, e.g. uniform:-5:5")
     add("-j", "--jobs", type=_count, default=0, help="processes (default: one per core for many cases)")
     add("--workers", type=_count, default=0, help="run on a local Dask cluster of this many processes (extra `dask`)")
@@ -66,18 +67,8 @@ def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.set_defaults(run=command)
 
 
-def _seed(text: str) -> int:
-    return _whole_number(text, 2**63 - 1, "2**63 - 1")
-
-
 def _count(text: str) -> int:
-    return _whole_number(text, 1024, "1024")
-
-
-def _whole_number(text: str, most: int, most_said: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= most):
-        raise argparse.ArgumentTypeError(f"must be a whole number between 0 and {most_said}, not {text!r}")
-    return int(text)
+    return whole_number(text, 1024, "1024")
 
 
 def command(arguments: argparse.Namespace) -> int:
@@ -187,7 +178,7 @@ def _records(
     with Cluster(arguments.scheduler, arguments.workers) as cluster:
         yield from cluster.run(cases, settings, save)
         if lost := cluster.losses():
-            print(f"convgrad: {lost}", file=sys.stderr)
+            tell(f"convgrad: {lost}", file=sys.stderr)
 
 
 def _digest(arguments: argparse.Namespace, cases: list[Numbered]) -> str:
@@ -219,15 +210,15 @@ def exit_code(outcomes: Counter[str]) -> int:
 def _write_files(arguments: argparse.Namespace, path: Path) -> None:
     if arguments.csv is not None:
         tables.write_csv(arguments.csv, in_order(path))
-        print(f"table: {arguments.csv}", file=sys.stderr)
+        tell(f"table: {arguments.csv}", file=sys.stderr)
     if arguments.xlsx is not None:
         tables.write_xlsx(arguments.xlsx, in_order(path))
-        print(f"workbook: {arguments.xlsx}", file=sys.stderr)
+        tell(f"workbook: {arguments.xlsx}", file=sys.stderr)
     if arguments.html is not None:
         from convgrad.lab.report.page import write_page
 
         write_page(arguments.html, Path(arguments.cases).name or "cases", *_head_and_records(path))
-        print(f"report: {arguments.html}", file=sys.stderr)
+        tell(f"report: {arguments.html}", file=sys.stderr)
 
 
 def _head_and_records(path: Path) -> tuple[Record, Iterator[Record]]:
@@ -257,10 +248,11 @@ def _print_table(path: Path, outcomes: Counter[str], settings: Settings) -> None
     if shown:
         print(tables.summary_table(shown))
     if hidden:
-        print(f"... and {hidden} more that did not pass")
+        tell(f"... and {hidden} more that did not pass")
     for record in shown:
         if record["outcome"] != PASS:
-            print(f"reproduce: {record['reproduce']}")
-    counts = ", ".join(f"{outcomes[o]} {o}" for o in OUTCOMES if outcomes[o]) or "no cases"
+            print(f"{say('reproduce')}: {record['reproduce']}")
+    counts = ", ".join(f"{outcomes[o]} {say(o)}" for o in OUTCOMES if outcomes[o]) or say("no cases")
     names = ", ".join(f"{s.name} ({s.date})" for s in settings.rows)
-    print(f"{counted(total, 'case')}: {counts}   standards: {names}   engine: {engines.info().engine}")
+    said = (say(counted(total, "case")), counts, say("standards"), names, say("engine"), engines.info().engine)
+    print(folded("{}: {}   {}: {}   {}: {}".format(*said)))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from convgrad.core import products
 from convgrad.core.request import CONFORMANCES, DEFAULT_CONFORMANCE, MATH_NAMES
 from convgrad.lab.cases.case import product_key
-from convgrad.text.terminal import ExitCode, UsageError, print_json
+from convgrad.text.language import say
+from convgrad.text.terminal import ExitCode, UsageError, folded, print_json
 
 if TYPE_CHECKING:
     from torch import nn
@@ -45,7 +46,8 @@ def add_command(subparsers: Any) -> None:
     parser.add_argument("--math", choices=MATH_NAMES, help="cubeMathType (default: what allow_hf32 stands for)")
     parser.add_argument("--no-hf32", action="store_true", help="the device's allow_hf32 switch turned off")
     parser.add_argument("--dtype", help="as if the model were converted first: bfloat16, float16 ...")
-    parser.add_argument("--conformance", choices=CONFORMANCES, default=DEFAULT_CONFORMANCE)
+    parser.add_argument("--conformance", choices=CONFORMANCES, default=DEFAULT_CONFORMANCE,
+                        help="which reading of the contract (default: %(default)s)")  # fmt: skip
     parser.add_argument("--output", "-o", type=Path, metavar="FILE", help="write the JSON to a file too")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write an HTML page too")
     parser.set_defaults(run=_run)
@@ -82,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(found.as_dict())
     else:
-        print(found)
+        print(folded(say(str(found)), "    "))
     return ExitCode.REFUSED if found.count(Answer.REFUSED) else ExitCode.PASS
 
 

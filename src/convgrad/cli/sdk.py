@@ -24,7 +24,7 @@ from pathlib import Path
 
 import convgrad
 from convgrad.text.files import write_bytes, write_text
-from convgrad.text.terminal import UsageError, print_json
+from convgrad.text.terminal import UsageError, print_json, tell
 
 LIBRARY = "libconvgrad.so"
 LIBRARY_NAMES = (
@@ -108,9 +108,9 @@ def _command(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"prefix": str(prefix), "files": names})
     elif arguments.uninstall:
-        print(f"removed {len(names)} files from {prefix}")
+        tell(f"removed {len(names)} files from {prefix}")
     else:
-        print(f"installed {len(names)} files in {prefix}\nnow: source {shlex.quote(str(prefix / 'set_env.sh'))}")
+        tell(f"installed {len(names)} files in {prefix}\nnow: source {shlex.quote(str(prefix / 'set_env.sh'))}")
     return 0
 
 

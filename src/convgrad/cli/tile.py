@@ -16,8 +16,10 @@ from convgrad.ascendc.from_line import Gradient
 from convgrad.ascendc.line_runs import TileRun, plan_line
 from convgrad.ascendc.shared.tiling_report import FieldReport
 from convgrad.ascendc.shared.traffic import TrafficReport
+from convgrad.cli.numbers import whole_number
 from convgrad.text.files import write_text
-from convgrad.text.terminal import ExitCode, UsageError, coloured, print_json, table
+from convgrad.text.language import say
+from convgrad.text.terminal import ExitCode, UsageError, coloured, counted, folded, padded, print_json, table, tell
 
 DESCRIPTION = """Run the tile kernel of a problem line on every core and say what it does.
 
@@ -33,13 +35,17 @@ def add_command(subparsers: Any) -> None:
     parser.add_argument("line", help='a problem line, e.g. "conv n1 c16>32 i4x12x12 k3x3x3 p1 fp16"')
     parser.add_argument("--gradient", choices=[one.value for one in Gradient],
                         help="which gradient, and so which kernel (what the line wants, input first)")  # fmt: skip
-    parser.add_argument("--cores", type=int, default=24, help="cube cores (24)")
+    parser.add_argument("--cores", type=_number, default=24, help="cube cores (24)")
     parser.add_argument("--svg", metavar="FILE", help="write a picture of the walk")
-    parser.add_argument("--plane", type=int, help="the gradInput plane, or window plane, the picture shows")
+    parser.add_argument("--plane", type=_number, help="the gradInput plane, or window plane, the picture shows")
     parser.add_argument("--golden", metavar="DIR", help="write the expected values of every tile")
     parser.add_argument("--all", action="store_true", help="list every field, not only the chosen and derived ones")
     parser.add_argument("--dry", action="store_true", help="tiling, traffic and picture only: compute nothing")
     parser.set_defaults(run=run)
+
+
+def _number(text: str) -> int:
+    return whole_number(text, 2**31 - 1, "2**31 - 1")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -64,21 +70,22 @@ def answer(planned: TileRun, arguments: argparse.Namespace) -> int:
     traffic = planned.traffic()
     if arguments.svg:
         write_text(arguments.svg, planned.picture(arguments.plane))
-        print(f"wrote {arguments.svg}", file=sys.stderr)
+        tell(f"wrote {arguments.svg}", file=sys.stderr)
     checked: dict[str, Any] | None = None
     if not arguments.dry:
         outcome = planned.run()
         checked = equality(outcome.got, outcome.expected)
         if arguments.golden:
-            print(f"wrote {outcome.golden.write(arguments.golden)} tiles to {arguments.golden}", file=sys.stderr)
+            tell(f"wrote {outcome.golden.write(arguments.golden)} tiles to {arguments.golden}", file=sys.stderr)
     if arguments.json:
         print_json(head(planned) | traffic_dict(traffic) | {"check": checked})
     else:
-        print(f"{planned.name}  {planned.problem.line}  {arguments.cores} cores\n")
+        cores = say(counted(arguments.cores, "core"))
+        print(folded(f"{planned.name}  {planned.problem.line}  {cores}\n", "  "))
         print_fields(planned.plan.report, arguments.all)
         if planned.plan.single_shape:
             shape = ", ".join(f"{name} {value}" for name, value in planned.plan.single_shape.items())
-            print(f"single shape  {shape}\n")
+            print(folded(f"{say('single shape')}  {shape}\n", "  "))
         print_traffic(traffic)
         print_check(planned.result, checked)
     return exit_code(checked)
@@ -125,9 +132,9 @@ def print_fields(report: Sequence[FieldReport], every: bool) -> None:
     """The tiling table: every field, or those that were chosen or derived."""
     plain = ("as set", "always 1 here", "never written", "not read by the kernel")
     shown = [one for one in report if every or one.reason not in plain]
-    print(table(("field", "value", "why"), [(one.name, one.value, one.reason) for one in shown], right=(1,)))
+    print(table(("field", "value", "why"), [(one.name, one.value, say(one.reason)) for one in shown], right=(1,)))
     if len(shown) < len(report):
-        print(f"({len(report) - len(shown)} more fields are as set: --all lists them)")
+        tell(f"({len(report) - len(shown)} more fields are as set: --all lists them)")
     print()
 
 
@@ -137,9 +144,15 @@ def print_traffic(report: TrafficReport) -> None:
     print(table(("store", "bytes", "of", "fill"), stores, right=(1, 2, 3)))
     print()
     for line in traffic_lines(report):
-        print(line)
+        print(folded(say(line), " " * 10))
     for warning in report.warnings:
-        print(coloured(f"warning   {warning}", "yellow"))
+        _line("warning", warning, "yellow")
+
+
+def _line(label: str, text: str, colour: str = "") -> None:
+    """A label and what is said under it."""
+    line = folded(f"{padded(say(label), 9)} {say(text)}", " " * 10)
+    print(coloured(line, colour) if colour else line)
 
 
 def traffic_lines(report: TrafficReport) -> list[str]:
@@ -160,15 +173,9 @@ def traffic_lines(report: TrafficReport) -> list[str]:
 def print_check(result: str, checked: dict[str, Any] | None) -> None:
     """The last line: is it the gradient."""
     if checked is None:
-        print("check     not run (--dry)")
+        _line("check", "not run (--dry)")
     elif checked["equal"]:
-        print(
-            coloured(
-                f"check     {result} == what the functional API gives, all {checked['elements']} elements", "green"
-            )
-        )
+        _line("check", f"{result} == what the functional API gives, all {checked['elements']} elements", "green")
     else:
         wrong = f"{checked['wrong']} of {checked['elements']} elements of {result}"
-        print(
-            coloured(f"check     {wrong} differ from what the functional API gives, first at {checked['first']}", "red")
-        )
+        _line("check", f"{wrong} differ from what the functional API gives, first at {checked['first']}", "red")

@@ -46,7 +46,8 @@ from convgrad.core.partition import (
     unrounded,
 )
 from convgrad.core.plan import Plan, Result
-from convgrad.text.terminal import ExitCode, UsageError, print_json
+from convgrad.text.language import say
+from convgrad.text.terminal import ExitCode, UsageError, folded, print_json
 
 TASK_SECONDS = 1e-3
 SCHEDULER_SECONDS = 2e-4
@@ -404,5 +405,5 @@ def show(plans: Sequence[Plan], arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([{**asdict(s), "fits": s.fits} for s in shown])
     else:
-        print("\n\n".join(map(page, shown)))
+        print(folded(say("\n\n".join(map(page, shown))), " " * 16))
     return ExitCode.PASS

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from convgrad.core.request import FORMAT_BY_RANK, Operator, Request, TensorSpec, pad_pairs, with_output
 from convgrad.rules.facts import EIGHT_BIT_FLOATS, TENSORS, Facts
 from convgrad.rules.vocabulary import Condition, Rule
+from convgrad.text.language import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,14 @@ FIXES: tuple[Fix, ...] = (
     Fix(("tbc.pad", "tbc.limit.pad.kernel"), "pad the tensor along T yourself and pass pad 0",
         "先在 T 轴上显式填充，pad 传 0"),
 )  # fmt: skip
+
+
+def rows_of_text() -> Iterator[Row]:
+    """Every advice and way out in both languages, with gaps for the values."""
+    for english, chinese in [(a.en, a.zh) for a in (*ADVICE, STRIDED_OUTPUT)] + [(fix.en, fix.zh) for fix in FIXES]:
+        names = re.findall(r"\{(\w+)\}", english)
+        places = {name: f"{{{i}}}" for i, name in enumerate(names)}
+        yield english.format_map(dict.fromkeys(names, "{}")), chinese.format_map(places)
 
 
 def advice_for(facts: Facts, language: str = "en") -> tuple[str, ...]:

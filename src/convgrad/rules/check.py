@@ -9,10 +9,11 @@ from functools import cache
 from convgrad.core import products
 from convgrad.core.request import CONFORMANCES, Operator, Request
 from convgrad.core.status import Status
-from convgrad.rules import conv_tbc_backward, convolution_backward, sentences
+from convgrad.rules import advice, conv_tbc_backward, convolution_backward, sentences
 from convgrad.rules.advice import advice_for, fixes_for
 from convgrad.rules.facts import FACTS, Facts
 from convgrad.rules.vocabulary import Condition, Rule, Stage, Value
+from convgrad.text import language
 from convgrad.text.fragment import entries, fragment, headline
 
 RULES: dict[Operator, tuple[Rule, ...]] = {
@@ -172,3 +173,5 @@ for _rule in ALL_RULES:
     assert _rule.fact in FACTS and (_rule.other is None or _rule.other in FACTS), _rule.id
     assert all(name in FACTS for name, _ in _rule.when), _rule.id
 assert len(BY_ID) == len(ALL_RULES), "two rows share an id"
+language.add_rows(lambda: (row for rule in ALL_RULES for row in sentences.rows_of_text(rule)))
+language.add_rows(advice.rows_of_text)

@@ -16,9 +16,11 @@ from convgrad.rules.check import Verdict, applies, broken_rows, check, first_bro
 from convgrad.rules.contradictions import BY_ID, note_words, source_words
 from convgrad.rules.facts import Facts
 from convgrad.rules.vocabulary import Rule, Stage, say_value
+from convgrad.text import terminal
 from convgrad.text.fragment import entries, fragment, headline
 
 _COLUMNS = 96
+"""Columns of text beside the labels, where no terminal says how many there are."""
 _WORDS = {
     "ACCEPTED": "接受", "REFUSED": "拒绝", "reason": "原因", "rule": "规则",
     "source": "出处", "sources disagree": "出处不一致", "elsewhere": "其他产品", "note": "提示", "to fix": "修改办法",
@@ -112,10 +114,15 @@ class Explanation:
         """A label and its text, folded to what a terminal shows; problem lines stay whole, to be pasted."""
         label = self._word(word) if word else ""
         width = 17 if self.language == "en" else 11
-        shown = len(label) if self.language == "en" else 2 * len(label)
-        columns = _COLUMNS if self.language == "en" else _COLUMNS * 2 // 3
-        folded = [part for text in texts for part in (wrap(text, columns) if wrapped else [text])]
-        labels = [label + " " * (width - shown), *[" " * width] * (len(folded) - 1)]
+        seen = terminal.columns()
+        if not wrapped:
+            folded = list(texts)
+        elif seen is None:
+            plain = _COLUMNS if self.language == "en" else _COLUMNS * 2 // 3
+            folded = [part for text in texts for part in wrap(text, plain)]
+        else:
+            folded = [part for text in texts for part in terminal.fold(text, min(_COLUMNS, seen - width - 3))]
+        labels = [terminal.padded(label, width), *[" " * width] * (len(folded) - 1)]
         return [f"  {left} {right}" for left, right in zip(labels, folded, strict=False)]
 
     def _headline(self) -> str:

@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 from convgrad.core.request import Operator
 from convgrad.rules.facts import FACTS, Facts
 from convgrad.rules.vocabulary import LANGUAGES, Rule, say_value
+from convgrad.text.language import Row
 
 # How a condition is said; any other condition is said as "when <fact> is <values>".
 _PHRASES: dict[tuple[str, tuple[object, ...]], tuple[str, str]] = {
@@ -99,10 +101,24 @@ def message(rule: Rule, facts: Facts) -> str:
 
 def message_zh(rule: Rule, facts: Facts) -> str:
     """The same in Chinese."""
-    other = f"（{say_value(facts[rule.other])}）" if rule.other else ""
+    return _message_zh(rule, say_value(facts[rule.other]) if rule.other else "", say_value(facts[rule.fact]))
+
+
+def _message_zh(rule: Rule, other: str, value: str) -> str:
     condition = guard(rule, "zh")
-    body = f"{subject(rule, 'zh')} {demand(rule, 'zh').rstrip(' =')}{other}"
-    return f"{condition + '，' if condition else ''}{body}；实际为 {say_value(facts[rule.fact])}"
+    beside = f"（{other}）" if rule.other else ""
+    body = f"{subject(rule, 'zh')} {demand(rule, 'zh').rstrip(' =')}{beside}"
+    return f"{condition + '，' if condition else ''}{body}；实际为 {value}"
+
+
+def rows_of_text(rule: Rule) -> Iterator[Row]:
+    """Message and sentence of a rule in both languages, with gaps for the values."""
+    first, second = pieces(rule)
+    english = first + ("{}" if rule.other else "") + second + "{}"
+    chinese = _message_zh(rule, "{0}", "{1}" if rule.other else "{0}")
+    yield english, chinese
+    yield with_vendor_names(Operator.TBC, english), chinese
+    yield sentence(rule), sentence(rule, "zh")
 
 
 def as_dict(rule: Rule) -> dict[str, Any]:

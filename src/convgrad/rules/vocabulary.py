@@ -12,11 +12,11 @@ from typing import Any
 
 from convgrad.core import products
 from convgrad.core.status import Status
+from convgrad.text.language import LANGUAGES as LANGUAGES
 
 Value = bool | int | str | tuple[int, ...] | None
 """What a fact can be: missing, a flag, a number, a name (dtype, layout, product) or a list of numbers."""
 
-LANGUAGES = ("en", "zh")
 LARGEST_NUMBER = 2**40
 """Largest size, stride, padding, dilation and group count accepted anywhere ..."""
 MOST_ELEMENTS = 2**60 - 1

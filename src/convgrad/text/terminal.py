@@ -8,20 +8,38 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
+import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from enum import IntEnum
+from importlib.util import find_spec
 from typing import Any, TextIO
+
+from convgrad.text.language import say
+from convgrad.text.language import width_of as width_of
 
 
 class ExitCode(IntEnum):
-    """What a command tells the shell."""
+    """What a command tells the shell; what each means is in `EXIT_CODES`."""
 
     PASS = 0
     PRECISION_FAIL = 1
     USAGE = 2
     REFUSED = 3
     INTERNAL = 4
+    INTERRUPTED = 130
+
+
+EXIT_CODES: tuple[tuple[ExitCode, str], ...] = (
+    (ExitCode.PASS, "done; what was judged passes"),
+    (ExitCode.PRECISION_FAIL, "a result fails its precision standard, or differs from what it must equal"),
+    (ExitCode.USAGE, "the command line, or a file it names, cannot be used; nothing matches a selection"),
+    (ExitCode.REFUSED, "the contract of the product refuses a call"),
+    (ExitCode.INTERNAL, "a case could not be run, the native engine cannot be loaded, or a mistake in this program"),
+    (ExitCode.INTERRUPTED, "interrupted from the keyboard"),
+)
+"""The one table of exit codes: help texts, the man page and docs/generated/exit_codes.md are made from it."""
 
 
 class UsageError(ValueError):
@@ -76,13 +94,109 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]], right: Iterable[int] = ()) -> str:
-    """Rows in aligned columns; columns named in `right` are aligned to the right."""
-    cells = [list(head), *([printable(c) for c in row] for row in rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    to_right = set(right)
-    lines = [
-        "  ".join(c.rjust(w) if i in to_right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
-        for row in cells
-    ]
-    return "\n".join(line.rstrip() for line in lines)
+def padded(text: str, width: int, right: bool = False) -> str:
+    """A text filled up with spaces to so many columns."""
+    space = " " * max(width - width_of(text), 0)
+    return space + text if right else text + space
+
+
+def columns(stream: TextIO | None = None) -> int | None:
+    """How wide a person sees text: COLUMNS, else the terminal's width; `None` where nobody looks (a pipe, a file)."""
+    set_by_hand = os.environ.get("COLUMNS", "")
+    if set_by_hand.isdecimal() and int(set_by_hand) > 0:
+        return max(int(set_by_hand), 40)
+    return max(shutil.get_terminal_size().columns, 40) if (stream or sys.stdout).isatty() else None
+
+
+_PIECE = re.compile(r"[^\S\n]+|[⺀-￯][，。；：、）」！？…]*|[^\s⺀-￯]+[，。；：、）」！？…]*")
+
+
+def fold(text: str, width: int | None, hanging: str = "") -> list[str]:
+    """A text in lines of at most `width` columns, broken at spaces and between Chinese characters.
+
+    Lines after the first begin with `hanging`; a word longer than a line is cut.
+    """
+    if width is None or width_of(text) <= width:
+        return [text]
+    lines, line = [], ""
+    for piece in _PIECE.findall(text):
+        if width_of(line + piece.rstrip()) <= width:
+            line += piece
+            continue
+        if line.strip():
+            lines.append(line.rstrip())
+            line = hanging
+        piece = piece.lstrip()
+        while width_of(line + piece) > width:
+            cut = next(n for n in range(len(piece), 0, -1) if width_of(line + piece[:n]) <= width or n == 1)
+            lines.append(line + piece[:cut])
+            line, piece = hanging, piece[cut:]
+        line += piece
+    return [*lines, line.rstrip()] if line.strip() else lines
+
+
+def folded(text: str, hanging: str = "", stream: TextIO | None = None) -> str:
+    """Every line of a text folded to what a person sees."""
+    width = columns(stream)
+    return "\n".join(part for line in text.split("\n") for part in fold(line, width, hanging))
+
+
+def tell(text: str, hanging: str = "", file: TextIO | None = None) -> None:
+    """Prints a text to a person: in the language chosen, folded to what is seen."""
+    print(folded(say(text), hanging, file), file=file, flush=True)
+
+
+_LEAST_COLUMN = 10
+"""Columns a column of text keeps, however narrow the terminal."""
+
+
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[object]], right: Iterable[int] = (), *,
+    colours: Mapping[str, str] | None = None, indent: int = 0,
+) -> str:
+    """Rows in aligned columns under a head in the language chosen; columns named in `right` are aligned to the right.
+
+    `colours` gives words of the first column their colour. Where a person looks, the widest columns are folded until
+    the table fits; on a terminal where rich is installed it draws the table. In a pipe every row is one line.
+    """
+    cells = [[say(c) for c in head], *([printable(c) for c in row] for row in rows)]
+    to_right, colours, most = set(right), colours or {}, columns()
+    if most is not None and wants_colour(sys.stdout) and find_spec("rich") is not None:
+        return _drawn(cells, to_right, colours, most, indent)
+    widths = [max(width_of(row[i]) for row in cells) for i in range(len(head))]
+    while most is not None and sum(widths) + 2 * (len(widths) - 1) + indent > most:
+        widest = max((i for i in range(len(widths)) if i not in to_right), key=lambda i: widths[i], default=-1)
+        if widest < 0 or widths[widest] <= _LEAST_COLUMN:
+            break
+        widths[widest] -= 1
+    lines = []
+    for row in cells:
+        parts = [fold(cell, width) if most is not None else [cell] for cell, width in zip(row, widths, strict=True)]
+        for n in range(max(map(len, parts))):
+            shown = [part[n] if n < len(part) else "" for part in parts]
+            line = "  ".join(padded(c, w, i in to_right) for i, (c, w) in enumerate(zip(shown, widths, strict=True)))
+            first = row[0] if n == 0 and row is not cells[0] else ""
+            if first in colours and line.startswith(first):
+                line = coloured(first, colours[first]) + line[len(first) :]
+            lines.append(" " * indent + line.rstrip())
+    return "\n".join(lines)
+
+
+def _drawn(
+    cells: Sequence[Sequence[str]], right: Container[int], colours: Mapping[str, str], width: int, indent: int
+) -> str:
+    """The table as rich draws it."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    for i, name in enumerate(cells[0]):
+        drawn.add_column(Text(name), justify="right" if i in right else "left", overflow="fold", no_wrap=i in right)
+    for row in cells[1:]:
+        drawn.add_row(Text(row[0], style=colours.get(row[0], "")), *map(Text, row[1:]))
+    console = Console(width=width - indent, force_terminal=True)
+    with console.capture() as captured:
+        console.print(drawn)
+    return "\n".join(" " * indent + line.rstrip() for line in captured.get().rstrip("\n").split("\n"))

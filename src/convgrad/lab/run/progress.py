@@ -13,6 +13,8 @@ from typing import Any
 
 from convgrad.lab.run.case_run import ERROR, FAIL, REFUSED
 from convgrad.text.files import write_text
+from convgrad.text.language import say
+from convgrad.text.terminal import tell
 
 _EVERY = 5.0
 """Seconds between plain lines."""
@@ -69,11 +71,11 @@ class Progress:
             self._bar.update(self._task, completed=self._before + self._finished, found=self.found())
         elif not self._quiet and time.monotonic() - self._spoken > _EVERY:
             self._spoken = time.monotonic()
-            print(self.line(), file=sys.stderr, flush=True)
+            tell(self.line(), file=sys.stderr)
 
     def found(self) -> str:
         """What has gone wrong so far."""
-        return ", ".join(f"{self.outcomes[o]} {o}" for o in (FAIL, REFUSED, ERROR) if self.outcomes[o])
+        return ", ".join(f"{self.outcomes[o]} {say(o)}" for o in (FAIL, REFUSED, ERROR) if self.outcomes[o])
 
     def line(self) -> str:
         """`1200/30000 cases, 3 fail, 41 per second, 11:40 left`."""
@@ -82,7 +84,7 @@ class Progress:
         done = self._before + self._finished
         left = (self.total - done) / rate if rate else 0.0
         parts = [f"{done}/{self.total} cases", self.found(), f"{rate:.3g} per second", f"{clock(left)} left"]
-        return ", ".join(p for p in parts if p)
+        return ", ".join(say(p) for p in parts if p)
 
 
 def clock(seconds: float) -> str:
