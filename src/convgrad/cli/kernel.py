@@ -10,7 +10,6 @@ import argparse
 import shutil
 import sys
 import tempfile
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,14 +26,13 @@ from convgrad.cli.kernel_program import Compiled, Ran, compile_kernel, run_progr
 from convgrad.cli.kernel_source import RESULTS, arguments_of, find_entry, gradient_of, program_text
 from convgrad.cli.tile import traffic_dict, traffic_lines
 from convgrad.text.files import write_text
-from convgrad.text.terminal import ExitCode, UsageError, coloured, counted, print_json, printable
+from convgrad.text.terminal import ExitCode, UsageError, counted, print_json, printable, tell, tell_under
 
 DESCRIPTION = """Compile an Ascend C kernel, run it on simulated cores, and check it against the gradient.
 
 The kernel is compiled unchanged with g++ or clang++, launched on small integers, and its result compared with what the
 functional API gives: an equality. What it did wrong is told with file and line. A compile error, a crash and a loop
 without end are results too."""
-WIDTH = 80
 MOST_REPLAYED = 20_000
 """Lines of the trace of a kernel that died which are looked at for what went wrong before."""
 
@@ -160,7 +158,7 @@ def write_files(arguments: argparse.Namespace, result: Result, scratch: Path) ->
     """Trace, picture and golden tiles; what cannot be made of a kernel's walks is said and left out."""
     if arguments.trace and (scratch / "trace.jsonl").exists():
         shutil.copyfile(scratch / "trace.jsonl", arguments.trace)
-        print(f"wrote {arguments.trace}", file=sys.stderr)
+        tell(f"wrote {arguments.trace}", file=sys.stderr)
     replay, planned, cores = result.replay, result.planned, arguments.cores
     if replay is None or replay.record is None or not replay.walks:
         return None
@@ -171,14 +169,14 @@ def write_files(arguments: argparse.Namespace, result: Result, scratch: Path) ->
             title = f"{arguments.file.name}: {planned.problem.line}"
             draw = planned.model.picture
             write_text(arguments.svg, draw(replay.record, blocks, cores, title=title, plane=arguments.plane))
-            print(f"wrote {arguments.svg}", file=sys.stderr)
+            tell(f"wrote {arguments.svg}", file=sys.stderr)
         if arguments.golden:
             written = golden_tiles(planned, replay).write(arguments.golden)
-            print(f"wrote {written} tiles to {arguments.golden}", file=sys.stderr)
+            tell(f"wrote {written} tiles to {arguments.golden}", file=sys.stderr)
     except TileKernelError as error:
         if error.rule == "picture.plane":
             raise
-        print(f"convgrad: the walks of this kernel cannot be drawn or followed: {error.message}", file=sys.stderr)
+        tell(f"convgrad: the walks of this kernel cannot be drawn or followed: {error.message}", file=sys.stderr)
     return traffic
 
 
@@ -205,39 +203,31 @@ def as_dict(arguments: argparse.Namespace, result: Result, traffic: TrafficRepor
     }  # fmt: skip
 
 
-def say(head: str, text: str, colour: str | None = None) -> None:
-    """A line under a head of ten columns, wrapped."""
-    lines = textwrap.wrap(printable(text), WIDTH - 10, break_long_words=False, break_on_hyphens=False) or [""]
-    for number, line in enumerate(lines):
-        whole = f"{head if number == 0 else '':10}{line}"
-        print(whole if colour is None else coloured(whole, colour))
-
-
 def print_result(arguments: argparse.Namespace, result: Result, traffic: TrafficReport | None) -> None:
     """The answer as text."""
     compiled, ran, replay = result.compiled, result.ran, result.replay
-    say("kernel", f"{arguments.file}: {result.call}")
-    say("problem", f"{result.planned.name}  {result.planned.problem.line}  {arguments.cores} cores")
+    tell_under("kernel", f"{arguments.file}: {result.call}")
+    tell_under("problem", f"{result.planned.name}  {result.planned.problem.line}  {counted(arguments.cores, 'core')}")
     if compiled.program is None:
-        say("compiled", f"not: {compiled.compiler} says", "red")
+        tell_under("compiled", f"not: {compiled.compiler} says", "red")
         print("\n".join(f"  {printable(line)}" for line in compiled.said.splitlines()))
         return
-    say("compiled", f"in {compiled.seconds:.1f} s with {compiled.compiler}")
+    tell_under("compiled", f"in {compiled.seconds:.1f} s with {compiled.compiler}")
     for line in compiled.said.splitlines():
         print(f"  {printable(line)}")
     assert ran is not None
     if ran.died:
-        say("ran", f"{ran.died}; its last call: {result.where or 'none'}", "red")
+        tell_under("ran", f"{ran.died}; its last call: {result.where or 'none'}", "red")
     else:
-        say("ran", f"in {ran.seconds:.2f} s, {counted(len(replay.walks) if replay else 0, 'walk')}")
+        tell_under("ran", f"in {ran.seconds:.2f} s, {counted(len(replay.walks) if replay else 0, 'walk')}")
     for line in ran.output.splitlines()[:20]:
         print(f"  {printable(line)}")
     for report in replay.reports if replay and not ran.died else ():
-        say("coverage", "; ".join(str(report).split("\n  ")[0].splitlines()))
+        tell_under("coverage", "; ".join(str(report).split("\n  ")[0].splitlines()))
     for line in [] if traffic is None or ran.died else traffic_lines(traffic):
-        say(line[:10].strip(), line[10:].strip())
+        tell_under(line[:10].strip(), line[10:].strip())
     for one in result.found:
-        say("found", str(one), "yellow" if one.rule.startswith("note.") else "red")
+        tell_under("found", str(one), "yellow" if one.rule.startswith("note.") else "red")
     print_check(result)
 
 
@@ -246,12 +236,12 @@ def print_check(result: Result) -> None:
     checked, name = result.checked, result.planned.result
     if checked is None:
         died = result.ran is not None and result.ran.died
-        say("check", "not run" if died else f"not run: the kernel has no argument for {name}", "red")
+        tell_under("check", "not run" if died else f"not run: the kernel has no argument for {name}", "red")
     elif checked["equal"]:
         words = f"{name} == what the functional API gives, all {checked['elements']} elements"
-        say("check", words if result.ok else f"{words}; but see what was found", "green" if result.ok else "red")
+        tell_under("check", words if result.ok else f"{words}; but see what was found", "green" if result.ok else "red")
     else:
         wrong = f"{checked['wrong']} of {checked['elements']} elements of {name}"
-        say("check", f"{wrong} differ from what the functional API gives, first at {checked['first']}", "red")
+        tell_under("check", f"{wrong} differ from what the functional API gives, first at {checked['first']}", "red")
         if result.cause:
-            say("cause", result.cause)
+            tell_under("cause", result.cause)

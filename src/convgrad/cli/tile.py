@@ -19,7 +19,7 @@ from convgrad.ascendc.shared.traffic import TrafficReport
 from convgrad.cli.numbers import whole_number
 from convgrad.text.files import write_text
 from convgrad.text.language import say
-from convgrad.text.terminal import ExitCode, UsageError, coloured, counted, folded, padded, print_json, table, tell
+from convgrad.text.terminal import ExitCode, UsageError, counted, folded, print_json, table, tell, tell_under
 
 DESCRIPTION = """Run the tile kernel of a problem line on every core and say what it does.
 
@@ -146,13 +146,7 @@ def print_traffic(report: TrafficReport) -> None:
     for line in traffic_lines(report):
         print(folded(say(line), " " * 10))
     for warning in report.warnings:
-        _line("warning", warning, "yellow")
-
-
-def _line(label: str, text: str, colour: str = "") -> None:
-    """A label and what is said under it."""
-    line = folded(f"{padded(say(label), 9)} {say(text)}", " " * 10)
-    print(coloured(line, colour) if colour else line)
+        tell_under("warning", warning, "yellow")
 
 
 def traffic_lines(report: TrafficReport) -> list[str]:
@@ -173,9 +167,9 @@ def traffic_lines(report: TrafficReport) -> list[str]:
 def print_check(result: str, checked: dict[str, Any] | None) -> None:
     """The last line: is it the gradient."""
     if checked is None:
-        _line("check", "not run (--dry)")
+        tell_under("check", "not run (--dry)")
     elif checked["equal"]:
-        _line("check", f"{result} == what the functional API gives, all {checked['elements']} elements", "green")
+        tell_under("check", f"{result} == what the functional API gives, all {checked['elements']} elements", "green")
     else:
         wrong = f"{checked['wrong']} of {checked['elements']} elements of {result}"
-        _line("check", f"{wrong} differ from what the functional API gives, first at {checked['first']}", "red")
+        tell_under("check", f"{wrong} differ from what the functional API gives, first at {checked['first']}", "red")

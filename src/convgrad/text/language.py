@@ -6,9 +6,10 @@ A text is written once, in English, where it is needed: a print, an error, a hel
     {} rows on {}, in the order they are checked
     {1} 上有 {0} 条规则，按检查顺序列出
 
-`{}` stands for what varies; `{0}` puts it in as it is, `{~0}` puts in its Chinese where it has one. `say` finds the row
-a finished text fits, so nothing but the place where text reaches a person has to know of languages: errors, records
-and JSON stay English. Rooms whose sentences are made from rows of their own (the rules) add theirs with `add_rows`.
+`{}` stands for what varies, `{#}` for a number; `{0}` puts it in as it is, `{~0}` in Chinese where it has a row. `say`
+finds the row a finished text fits, so nothing but the place where text reaches a person has to know of languages:
+errors, records and JSON stay English. Rooms whose sentences are made from rows of their own (the rules) add theirs with
+`add_rows`.
 """
 
 from __future__ import annotations
@@ -134,6 +135,9 @@ def rows() -> Iterator[Row]:
                 raise ValueError(f"{path.name}: a row is an English line and a Chinese one, not {lines!r}")
 
 
+_GAP = re.compile(r"\{#?\}")
+
+
 class Catalogue:
     """Rows to be looked up: whole texts by themselves, texts with gaps by what is fixed in them, the longest first."""
 
@@ -141,7 +145,7 @@ class Catalogue:
         self._whole: dict[str, str] = {}
         gaps: dict[str, str] = {}
         for english, other in rows:
-            (gaps if "{}" in english else self._whole)[english] = other
+            (gaps if _GAP.search(english) else self._whole)[english] = other
         self._gaps = [_Gaps(english, other) for english, other in gaps.items()]
         self._gaps.sort(key=lambda row: -row.fixed)
 
@@ -161,10 +165,12 @@ class _Gaps:
     """One row with gaps."""
 
     def __init__(self, english: str, other: str) -> None:
-        parts = english.split("{}")
+        parts = _GAP.split(english)
         self.longest = max(parts, key=len)
         self.fixed = sum(map(len, parts))
-        self.pattern = re.compile("(.*?)".join(map(re.escape, parts)), re.DOTALL)
+        gaps = [r"(-?[\d.,]+(?:e[+-]?\d+)?)" if gap == "{#}" else "(.*?)" for gap in _GAP.findall(english)]
+        pattern = "".join(re.escape(part) + gap for part, gap in zip(parts, [*gaps, ""], strict=True))
+        self.pattern = re.compile(pattern, re.DOTALL)
         self._other = other
 
     def filled(self, values: Sequence[str]) -> str:

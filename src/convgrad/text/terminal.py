@@ -146,6 +146,12 @@ def tell(text: str, hanging: str = "", file: TextIO | None = None) -> None:
     print(folded(say(text), hanging, file), file=file, flush=True)
 
 
+def tell_under(label: str, text: str, colour: str = "") -> None:
+    """Prints a text beside a label of ten columns, folded under itself."""
+    for line in folded(f"{padded(say(label), 9)} {say(printable(text))}", " " * 10).split("\n"):
+        print(coloured(line, colour) if colour else line)
+
+
 _LEAST_COLUMN = 10
 """Columns a column of text keeps, however narrow the terminal."""
 
