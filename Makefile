@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 TORCH ?= torch==2.13.0
 JOBS ?= 2
 
-.PHONY: training-plot bench-torch demo wheels site test lint check generate clean scaleout campaign-cases campaign campaign-short sanitize fuzz parity digests digests-write mutants
+.PHONY: training-plot bench-torch demo wheels site pictures test lint check generate clean scaleout campaign-cases campaign campaign-short sanitize fuzz parity digests digests-write mutants
 
 demo: $(CORE)
 	$(BIN)/python examples/demo.py
@@ -72,7 +72,7 @@ $(READY): $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --upgrade 'pip>=25.1'
 	$(BIN)/pip install -q '$(TORCH)'
-	$(BIN)/pip install -q -C build-dir='build/{wheel_tag}' -e '.[dask,report,torch]' --group test --group dev
+	$(BIN)/pip install -q -C build-dir='build/{wheel_tag}' -e '.[dask,report,torch]' --group test --group dev --group site
 	touch $(CORE) $(READY)
 
 # Wheels for x86-64 and aarch64 in dist/, audited and tried in empty environments (aarch64 under the emulator).
@@ -86,6 +86,10 @@ wheels:
 site: $(READY)
 	$(BIN)/pip install -q --group site
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs/site . build/site
+
+# Photographs for the documents, taken in Chromium.
+pictures: $(READY)
+	$(BIN)/python tools/pictures.py
 
 # The C library under ASan with UBSan, and under TSan; and fuzzed (FUZZ_SECONDS, 300 by default).
 sanitize: $(READY)

@@ -46,14 +46,24 @@ def contents() -> str:
     return "\n\n".join(parts)
 
 
+PICTURES = {
+    "demo": "![The report page of the demo](/docs/images/report.png)",
+    "03_explain_a_refusal": "![A refusal explained, as a notebook shows it](/docs/images/notebook.png)",
+    "05_tile_kernel": "![The walk of a tile kernel over its tiles](/docs/generated/tile_walk.svg)",
+    "train_under_emulation": "![Loss of a small network under each product](/docs/images/torch_training.svg)",
+}
+
+
 def gallery() -> str:
-    """The example programs: what each shows, and its text."""
+    """The example programs: what each shows, its picture, and its text."""
     parts = []
-    for path in sorted((ROOT / "examples").glob("[0-9]*.py")):
-        said = re.search(r'"""(.+?)(?:\n|""")', path.read_text("utf-8"))
-        title = path.stem[3:].replace("_", " ").capitalize()
+    numbered = sorted(path.stem for path in (ROOT / "examples").glob("[0-9]*.py"))
+    for name in ("demo", *numbered, "train_under_emulation"):
+        said = re.search(r'"""(.+?)(?:\n|""")', (ROOT / "examples" / f"{name}.py").read_text("utf-8"))
+        title = name.lstrip("0123456789_").replace("_", " ").capitalize()
         about = said[1].rstrip('"') if said else ""
-        parts.append(f"## {title}\n\n{about}\n\n```{{literalinclude}} /examples/{path.name}\n:language: python\n```")
+        program = f"```{{literalinclude}} /examples/{name}.py\n:language: python\n```"
+        parts.append(f"## {title}\n\n{about}\n\n{PICTURES.get(name, '')}\n\n{program}")
     return "\n\n".join(parts)
 
 

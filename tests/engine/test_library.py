@@ -93,3 +93,40 @@ def test_doctor_of_a_whole_installation() -> None:
     found = json.loads(done.stdout)
     assert done.returncode == 0 and found["engine"] == "native" and found["isa"] == library.isa()
     assert found["threads"] >= 1 and all(found["needed"].values()) and found["advice"] == []
+
+
+AS_ON_WINDOWS = """
+import ctypes, os, sys, warnings
+import numpy, ml_dtypes, subprocess, tempfile, concurrent.futures  # what is not ours sees this system as it is
+
+class PyDLL(ctypes.PyDLL):
+    def __init__(self, name, *arguments, **options):
+        if name is None:
+            raise TypeError("bad argument type for built-in operation")
+        super().__init__(name, *arguments, **options)
+
+for name in ("fcntl", "resource", "termios", "pwd", "grp"):
+    sys.modules[name] = None  # importing it raises ImportError
+for name in ("sched_getaffinity", "fork", "register_at_fork", "getuid", "geteuid"):
+    vars(os).pop(name, None)
+ctypes.PyDLL, sys.platform = PyDLL, "win32"
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import convgrad
+    from convgrad.engines import library
+    library.library_path = lambda: None
+    x = numpy.ones((1, 1, 4, 4), numpy.float32)
+    print(float(convgrad.conv_backward(x, x, x[:, :, :1, :1]).weight.sum()), convgrad.engine_info().engine)
+    from convgrad.cli.command_line import main
+    code = main(["run", "conv n1 c2>3 i5x5 k3x3 fp16 on=A2", "--html", "report.html", "-q"])
+told = [str(w.message) for w in caught if w.category is RuntimeWarning]
+print(code, os.path.getsize("report.html") > 10_000, len(told), "reference engine" in told[0])
+"""
+
+
+def test_where_windows_has_no_handle_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No `PyDLL(None)`, no POSIX modules, no library: import, gradients, a run and its page work, warned of once."""
+    monkeypatch.chdir(tmp_path)
+    done = child(AS_ON_WINDOWS)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and lines[0] == "16.0 reference" and lines[-1] == "0 True 1 True", done

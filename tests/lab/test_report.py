@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from html.parser import HTMLParser
 
 import pytest
 
+from browser import chromium
 from convgrad.cli.command_line import main
 from convgrad.core.request import Request
 from convgrad.lab.cases.case import Case, make
@@ -128,14 +128,8 @@ def test_the_command_writes_the_page(tmp_path, capsys):
 @pytest.fixture(scope="module")
 def browser():
     """Headless Chromium; skipped where there is none."""
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("no Chromium on this machine (Debian package: chromium)")
-    with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from convgrad.text.terminal import ExitCode, folded, print_json, table
 NEEDED = ("numpy", "ml_dtypes")
 OPTIONAL = (
     ("torch", "pip install 'convgrad[torch]'", "scan, emulate, impact; PyTorch's time in run and bench"),
+    ("jax", "pip install 'convgrad[jax]'", "gradients inside JAX programs"),
     ("dask", "pip install 'convgrad[dask]'", "arrays larger than memory, runs on many machines"),
     ("rich", "pip install 'convgrad[report]'", "coloured tables"),
     ("openpyxl", "pip install 'convgrad[report]'", "xlsx files"),
