@@ -47,6 +47,10 @@ conv n2 c4>6 i5x4x5 k1x0x1 o5x5x5 want=b fp32 on=cpu | an empty weight, 3-D
 conv n0 c4>6 i9x8 k3x2 go=5x6x3x3 fp32 on=A2 as=runtime | a batch of its own: zeros
 conv n2 c3>4 i9x9 k3x3 fp64 on=cpu | float64
 conv n2 c3>4 i9x9 k3x3 fp8_e5m2 on=cpu | FLOAT8_E5M2
+conv n2 c256>256 i7x10 k3x3 p1x0 fp32 on=950 as=runtime | the 950's Winograd, odd sizes
+conv n1 c1024>64 i1x6x6 k1x3x3 p0x1x1 fp32 want=w on=950 as=runtime | Winograd in 3-D, the weight alone
+tconv n1 c128>512 i8x8 k3x3 p2 fp32 want=wb on=950 as=runtime | Winograd of a transposed call
+conv n1 c256>256 i70x76 k3x3 p3 fp32 want=xw on=950 as=runtime | Winograd in bands
 tbc n3 c8>12 i20 k3 p1 fp32 on=A2 | TBC
 tbc n3 c8>12 i20 k5 p2 fp16 on=910 | TBC float16
 tbc n3 c8>12 i20 k5 p2 bf16 on=950 | TBC bfloat16
@@ -135,6 +139,42 @@ def test_same_bytes_on_every_product_under_every_math(product: str, monkeypatch:
                 assert_same_bytes(request, line, "contiguous", monkeypatch)
                 met += 1
     assert met > 10
+
+
+NEAR_WINOGRAD = """
+conv n1 c256>256 i8x8 k3x3 p1 fp16 want=w | no float32
+conv n1 c256>256 i8x8 k3x3 p1 fp32 math=hf32 want=w | HF32
+conv n1 c256>256 i2x8x8 k1x3x3 p0x1x1 fp32 want=w | depth
+conv n1 c256>256 i8x8 k3x3 p1 s1x2 fp32 want=w | stride
+conv n1 c256>256 i8x8 k3x3 p1 d2x1 fp32 want=w | dilation
+conv n1 c512>512 i8x8 k3x3 p1 g2 fp32 want=w | groups
+conv n1 c256>256 i8x8 k3x3 p1x1x1x2 fp32 want=w | uneven padding
+conv n1 c256>256 i8x8 k3x2 p1 fp32 want=w | window
+conv n1 c256>256 i44x44 k3x3 p8 fp32 want=w | padding of 8
+conv n1 c256>256 i44x44 k3x3 p8x9 fp32 want=w | padding of 9
+conv n1 c256>255 i8x8 k3x3 p1 fp32 want=w | 12 blocks
+conv n1 c64>1023 i8x8 k3x3 p1 fp32 want=w | 15 blocks
+conv n1 c256>256 i3x3 k3x3 p0 fp32 want=w | a window over the input: matmul
+conv n1 c256>256 i3x4 k3x3 p0 fp32 want=w | one column more
+tconv n1 c256>256 i1x1 k3x3 p0 fp32 want=w | the same window, transposed
+conv n1 c256>256 i2x8 k3x3 p1x0 fp32 want=w | input below 3
+conv n1 c256>256 i6x5 k3x3 p1 fp32 want=w | less than half of the tiles
+conv n1 c256>256 i7x7 k3x3 p1 fp32 want=w | more than half
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("line", [line.split(" | ")[0] for line in NEAR_WINOGRAD])
+def test_the_950_goes_the_same_way_in_both_languages(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls on either side of every condition, under runtime: other sums would be other bits."""
+    assert_same_bytes(Request.parse(f"{line} on=950 as=runtime"), line, "contiguous", monkeypatch)
+
+
+def test_winograd_starts_again_after_a_segment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """33,489 tiles are more than one segment: bands and the two sums' taps are added in the same order."""
+    few = np.random.default_rng(1).standard_normal(99_991)
+    monkeypatch.setattr(__name__ + ".codes", lambda spec, rng, view: np.resize(few.astype("f4"), spec.shape).view("u4"))
+    line = "conv n9 c256>256 i122x122 k3x3 p1 fp32 want=w on=950 as=runtime"
+    assert_same_bytes(Request.parse(line), line, "contiguous", monkeypatch)
 
 
 def assert_same_bytes(request: Request, line: str, view: str, monkeypatch: pytest.MonkeyPatch) -> None:

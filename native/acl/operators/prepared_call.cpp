@@ -9,6 +9,7 @@
 #include "runtime/errors.h"
 #include "runtime/strict.h"
 #include "operators/view.h"
+#include "operators/winograd_950.h"
 
 namespace convgrad {
 namespace {
@@ -127,6 +128,7 @@ public:
     bool transposed = false;
     bool empty = false;         // an operand has no elements: gradients that exist are zeros, but for the bias
     bool bias_is_zero = false;  // grad_output is of another batch or other channels: only the runtime lets it pass
+    bool winograd = false;      // the 950's runtime sums the weight gradient in its own way
 
     int run() const override {
         Bound output, in, kernel, results[3];
@@ -185,10 +187,19 @@ private:
             call.fine_channels = call.coarse_channels = grad_output.size[1];
         }
         assign(&call, output, in, kernel, results);
-        const int status = cg_run(&call);
+        const int status = winograd ? run_winograd(call) : cg_run(&call);
         if (status == CG_OK) return 0;
         return fail(status == CG_OUT_OF_MEMORY ? ACLNN_ERR_RUNTIME_ERROR : ACLNN_ERR_INNER_NULLPTR, "%s: %s",
                     operator_name, cg_last_error());
+    }
+
+    // The weight gradient by the 950's own sums, the others as ever.
+    static int run_winograd(const cg_problem& call) {
+        cg_problem others = call;
+        others.to_weight = {};
+        if (others.to_fine.data || others.to_coarse.data || others.bias.data)
+            if (const int status = cg_run(&others)) return status;
+        return winograd_950::run(call);
     }
 
     // Puts the tensors where the law has them: the fine grid is the input, in a transposed convolution the output.
@@ -235,6 +246,8 @@ std::shared_ptr<Executor> prepare(const Request& request, const CallTensors& ten
     made->transposed = request.transposed;
     made->precision = precision_of(request);
     made->empty = is_empty(made->grad_output) || is_empty(made->input) || is_empty(made->weight);
+    made->winograd =
+        !made->empty && made->grad_weight.given() && winograd_950::is_taken(request, made->problem);
     // The same as bias_is_zero of convgrad.core.plan.
     made->bias_is_zero = !tbc && request.grad_bias &&
                          (request.grad_output->shape[0] != request.input->shape[0] ||
