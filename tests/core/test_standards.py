@@ -14,7 +14,7 @@ SMALLEST = {"float16": 2**-11, "bfloat16": 2**-8, "float32": 2**-14, "hf32": 2**
             "float8_e5m2": 2**-3}  # fmt: skip
 THRESHOLDS = {  # written a second time, so that an edit of the rows needs two hands
     "mere-mare": {"float16": [2**-10], "bfloat16": [2**-7], "float32": [2**-13], "hf32": [2**-11],
-                  "float8_e4m3fn": [2**-3], "float8_e5m2": [2**-2]},
+                  "float8_e4m3fn": [2**-3], "float8_e5m2": [2**-2], "float64": [2**-13]},
     "mixed": {"float16": [2**-9, 2**-9, 1e-1], "bfloat16": [2**-6, 2**-6, 1], "float32": [2**-10, 2**-16, 1e-2],
               "hf32": [2**-9, 2**-10, 1e-1], "float8_e4m3fn": [2**-2, 2**-4, 4], "float8_e5m2": [2**-1, 2**-3, 8],
               "float64": [2**-10, 2**-16, 1e-2]},
@@ -32,6 +32,14 @@ THRESHOLDS = {  # written a second time, so that an edit of the rows needs two h
        for level, limits in (("L0", (10, 2, 2)), ("L1", (5, 1.5, 1.5)), ("L2", (2, 1.2, 1.2)))},
     "small-values": {"float16": [2**-11, 2**-16], "bfloat16": [2**-8, 2**-16], "float32": [2**-14, 2**-30],
                      "hf32": [2**-12, 2**-28], "float8_e4m3fn": [2**-4, 2**-6], "float8_e5m2": [2**-3, 2**-5]},
+    **{f"cross_check:{level}": {name: [*limits, SMALLEST[name], error] for name, error in
+                                (("float16", 2**-16), ("bfloat16", 2**-16), ("float32", 2**-30))}
+       for level, limits in (("L0", (10, 2, 2)), ("L1", (5, 1.5, 1.5)), ("L2", (2, 1.2, 1.2)))},
+    "msprobe-ratio": {"float16": [10, 2, 2, 2, 2**-10, 1e-16, 2**-11], "bfloat16": [10, 2, 2, 2, 2**-10, 1e-16, 2**-8],
+                      "float32": [10, 2, 2, 2, 2**-20, 2**-30, 2**-14]},
+    "cann-bench": {"float16": [2**-10, 2**-11, 2**-16, 2**-5], "bfloat16": [2**-7, 2**-8, 2**-16, 2**-3],
+                   "float32": [2**-13, 2**-14, 2**-30, 2**-8], "hf32": [2**-11, 2**-12, 2**-28, 2**-8],
+                   "float8_e4m3fn": [2**-3, 2**-4, 2**-6, 2**-1], "float8_e5m2": [2**-2, 2**-3, 2**-5, 1]},
     "dual-1000": {name: [1e-3, 0.999] for name in ("float16", "bfloat16", "float32")},
     "torch": {"float16": [1e-3, 1e-5], "bfloat16": [1.6e-2, 1e-5], "float32": [1.3e-6, 1e-5], "float64": [1e-7, 1e-7]},
     "exact": {"any": []},
@@ -172,6 +180,72 @@ def test_a_partners_tiny_error_counts_as_s():
     assert passes("double-benchmark", ONES, ONES, "float64", partner=ONES) is None
 
 
+@pytest.mark.parametrize(("level", "mare", "mere"), [("L0", 10, 2), ("L1", 5, 1.5), ("L2", 2, 1.2)])
+def test_cross_check_has_both_parts(level, mare, mere):
+    """Each ratio at its limit and above it; small values twice the partner's count and one more; the special ones."""
+    name, error = f"cross_check:{level}", 2.0**-10
+    partner = ONES * (1 + error)
+    for factor, expected in ((TIGHT, True), (WIDE, False)):
+        assert passes(name, ONES * (1 + error * mere * factor), ONES, "float32", partner=partner) is expected
+        one = ONES * (1 + error / 8)
+        one[5] = 1 + error * mare * factor
+        assert passes(name, one, ONES, "float32", partner=partner) is expected
+    golden = ONES.copy()
+    golden[:100] = 2.0**-20
+    theirs, ours = golden.copy(), golden.copy()
+    theirs[:3] += 2.0**-29
+    for count, expected in ((6, True), (7, False)):
+        ours[:count] = 2.0**-20 + 2.0**-29
+        assert passes(name, ours, golden, "float32", partner=theirs) is expected
+    spoilt = np.full(1000, np.nan)
+    assert passes(name, spoilt, ONES, "float32", partner=spoilt) is True
+    assert passes(name, spoilt, ONES, "float32", partner=ONES) is False
+    assert passes(name, ONES, ONES, "hf32", partner=ONES) is None, "the kit knows three dtypes"
+
+
+def test_msprobe_ratio():
+    """Each of the four ratios at its limit and above it; a partner's tiny error counts as the least."""
+    error = 2.0**-9
+    partner = ONES + error
+    for factor, expected in ((TIGHT, True), (WIDE, False)):
+        assert passes("msprobe-ratio", ONES + 2 * error * factor, ONES, "float32", partner=partner) is expected
+        one = ONES + error / 8
+        one[5] = 1 + 10 * error * factor
+        assert passes("msprobe-ratio", one, ONES, "float32", partner=partner) is expected
+    assert passes("msprobe-ratio", ONES * (1 + 2.0**-13.01), ONES, "float32", partner=ONES) is True
+    assert passes("msprobe-ratio", ONES * (1 + 2.0**-12.9), ONES, "float32", partner=ONES) is False
+    golden = np.full(1000, 2.0**-21)  # all small: the share of errors above 2**-30, over the partner's
+    theirs, ours = golden.copy(), golden.copy()
+    theirs[:100] += 2.0**-29
+    for count, expected in ((200, True), (201, False)):
+        ours[:count] = 2.0**-21 + 2.0**-29
+        assert passes("msprobe-ratio", ours, golden, "float32", partner=theirs) is expected
+    assert passes("msprobe-ratio", ONES, ONES, "float32") is None
+
+
+def test_cann_bench():
+    """MERE and MARE of the normal part or twice the partner's count; small and cancelled values by count."""
+    t = 2.0**-13
+    assert passes("cann-bench", ONES * (1 + t * 0.99), ONES, "float32", partner=ONES) is True
+    assert passes("cann-bench", ONES * (1 + t * 1.01), ONES, "float32", partner=ONES) is False
+    assert passes("cann-bench", ONES * (1 + t * 1.01), ONES, "float32", partner=ONES * (1 + 2 * t)) is True
+    one = ONES.copy()
+    for factor, expected in ((9.99, True), (10.01, False)):
+        one[5] = 1 + factor * t
+        assert passes("cann-bench", one, ONES, "float32", partner=ONES) is expected
+    for base in (2.0**-20, 2.0**-10):  # a small value, a cancelled one
+        golden, theirs = np.full(1000, base), np.full(1000, base)
+        theirs[:3] += 2.0**-29
+        for count, expected in ((6, True), (7, False)):
+            ours = golden.copy()
+            ours[:count] += 2.0**-29
+            assert passes("cann-bench", ours, golden, "float32", partner=theirs) is expected
+    cancelled = np.full(1000, 2.0**-9)
+    escaped = cancelled.copy()
+    escaped[0] = 2.0**-7  # the result is not below b: the normal part
+    assert passes("cann-bench", escaped, cancelled, "float32", partner=cancelled) is False
+
+
 def test_special_values_may_be_the_partners():
     """An infinity that the partner has too is no failure of a double benchmark; one of its own is."""
     actual = ONES.copy()
@@ -239,6 +313,9 @@ def test_requant_of_zeros():
     zeros = np.zeros(1000)
     assert passes("requant", -zeros, zeros, "float8_e4m3fn") is True
     assert passes("requant", zeros + 64, zeros, "float8_e4m3fn") is False
+    values = metrics._code_values(metrics.dtypes.find("hifloat8"))
+    far = np.full(1000, values[0])
+    assert passes("requant", np.full(1000, values[127]), far, "hifloat8") is False, "127 codes apart"
 
 
 def test_withdrawn_rows_say_so():
@@ -305,7 +382,8 @@ def test_the_precision_of_a_result():
 def test_names():
     """Lists with commas, an alias, any case; unknown names list the known ones."""
     assert [s.name for s in standards.find_all("mixed, EXACT,mixed")] == ["mixed", "exact"]
-    assert standards.find("double-benchmark").name == standards.find("cross_check").name == "double-benchmark:L1"
+    assert standards.find("double-benchmark").name == "double-benchmark:L1"
+    assert standards.find("cross_check").name == "cross_check:L1"
     assert standards.find("isclose").name == "close"
     for wrong in ("", "mixxed", ","):
         with pytest.raises(ValueError, match="mere-mare"):

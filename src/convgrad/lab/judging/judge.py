@@ -65,7 +65,7 @@ def judge(standard: Standard, precision: str, m: Measured) -> Judged:
 
 def _as_the_partner(row: Standard, m: Measured) -> bool:
     """Whether every special value is the partner's, where that is enough: a double benchmark."""
-    if row.rule is not PassRule.RATIOS or m.partner is None:
+    if row.rule not in (PassRule.RATIOS, PassRule.CROSS_CHECK) or m.partner is None:
         return False
     (a, g), (p, _) = m.errors.whole, m.partner.whole
     with np.errstate(invalid="ignore"):
@@ -151,6 +151,68 @@ def _large_part(e: Errors, m: Measured, small: float) -> tuple[float, float, flo
         return float(rel.max()), float(rel.mean()), float(np.sqrt(np.mean(np.square(size))))
 
 
+def _cross_check(m: Measured, limits: tuple[float, ...]) -> Finding:
+    """Both parts; a partner without a finite element judges no ratios."""
+    assert m.partner is not None
+    *ratio_limits, error = limits
+    small = ratio_limits[-1]
+    ok, why, _ = _ratios(m, tuple(ratio_limits))
+    if not np.isfinite(m.partner.whole[0]).any():
+        ok, why = True, "the partner is not finite anywhere"
+    ours, theirs = (int(((e.golden_size < small) & (e.size > error)).sum()) for e in (m.errors, m.partner))
+    few = ours <= standards.SMALL_VALUE_RATIO * max(theirs, 1)
+    return ok and few, f"{why}; {ours} small values off, the partner has {theirs}", ()
+
+
+def _normal_and_small(m: Measured, limits: tuple[float, ...]) -> Finding:
+    assert m.partner is not None
+    *most, small, error, least = limits
+    found = [
+        _over(a, p, least) for a, p in zip(*(_parts(e, small, error) for e in (m.errors, m.partner)), strict=True)
+    ]
+    ok = all(not r > limit for r, limit in zip(found, most, strict=True))
+    return ok, "ratios max rel {:.3g}, mean rel {:.3g}, RMSE {:.3g}, small errors {:.3g}".format(*found), ()
+
+
+def _over(error: float, partner: float, least: float) -> float:
+    """Error over the partner's, which counts as at least `least`; 0/0 never arises, infinities of both pass as NaN."""
+    with np.errstate(all="ignore"):
+        return float(np.float64(error) / max(partner, least))
+
+
+def _parts(e: Errors, small: float, error: float) -> tuple[float, float, float, float]:
+    """Max rel, mean rel and RMSE of the elements whose reference is not small; of the others the share that is off."""
+    normal = e.golden_size > small
+    size, count = e.size[normal], e.size.size - int(normal.sum())
+    off = int((e.size[~normal] > error).sum()) / count if count else 0.0
+    if not size.size:
+        return 0.0, 0.0, 0.0, off
+    with np.errstate(over="ignore"):
+        rel = size / (e.golden_size[normal] + e.dtype.eps)
+        return float(rel.max()), float(rel.mean()), float(np.sqrt(np.mean(np.square(size)))), off
+
+
+def _three_parts(m: Measured, limits: tuple[float, ...]) -> Finding:
+    assert m.partner is not None
+    t, s, error, b = limits
+
+    def counts(e: Errors) -> tuple[int, int, int]:
+        low = e.golden_size < s
+        cancelled = ~low & (e.golden_size < b) & (np.abs(e.actual) < b)
+        off = e.size > error
+        return int((off & low).sum()), int((off & cancelled).sum()), int((~low & ~cancelled & (e.rel >= t)).sum())
+
+    ours, theirs = counts(m.errors), counts(m.partner)
+    e = m.errors
+    rest = ~((e.golden_size < s) | ((e.golden_size < b) & (np.abs(e.actual) < b)))
+    rel = e.rel[rest]
+    mere, mare = (float(rel.mean()), float(rel.max())) if rel.size else (0.0, 0.0)
+    few = [a <= standards.SMALL_VALUE_RATIO * max(p, 1) for a, p in zip(ours[:2], theirs[:2], strict=True)]
+    normal = (mere < t and mare < standards.MARE_FACTOR * t) or ours[2] <= standards.SMALL_VALUE_RATIO * theirs[2]
+    why = f"MERE {mere:.3g}, MARE {mare:.3g}; off, small {ours[0]} of {theirs[0]}, cancelled {ours[1]} of {theirs[1]}"
+    return normal and all(few), why, ()
+
+
 def _small_values(m: Measured, limits: tuple[float, ...]) -> Finding:
     assert m.partner_metrics is not None
     ours, theirs = m.metrics.small_value_errors, m.partner_metrics.small_value_errors
@@ -231,6 +293,9 @@ _JUDGES: dict[PassRule, Callable[[Measured, tuple[float, ...]], Finding]] = {
     PassRule.REQUANT: _requant,
     PassRule.RATIOS: _ratios,
     PassRule.SMALL_VALUES: _small_values,
+    PassRule.CROSS_CHECK: _cross_check,
+    PassRule.NORMAL_AND_SMALL: _normal_and_small,
+    PassRule.THREE_PARTS: _three_parts,
     PassRule.SHARE: _least_share,
     PassRule.EVERY: _every,
     PassRule.EXACT: _exact,
