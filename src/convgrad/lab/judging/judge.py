@@ -151,6 +151,10 @@ def _large_part(e: Errors, m: Measured, small: float) -> tuple[float, float, flo
         return float(rel.max()), float(rel.mean()), float(np.sqrt(np.mean(np.square(size))))
 
 
+def _few(ours: int, theirs: int) -> bool:
+    return ours <= standards.SMALL_VALUE_RATIO * max(theirs, 1)
+
+
 def _cross_check(m: Measured, limits: tuple[float, ...]) -> Finding:
     """Both parts; a partner without a finite element judges no ratios."""
     assert m.partner is not None
@@ -160,8 +164,7 @@ def _cross_check(m: Measured, limits: tuple[float, ...]) -> Finding:
     if not np.isfinite(m.partner.whole[0]).any():
         ok, why = True, "the partner is not finite anywhere"
     ours, theirs = (int(((e.golden_size < small) & (e.size > error)).sum()) for e in (m.errors, m.partner))
-    few = ours <= standards.SMALL_VALUE_RATIO * max(theirs, 1)
-    return ok and few, f"{why}; {ours} small values off, the partner has {theirs}", ()
+    return ok and _few(ours, theirs), f"{why}; {ours} small values off, the partner has {theirs}", ()
 
 
 def _normal_and_small(m: Measured, limits: tuple[float, ...]) -> Finding:
@@ -207,7 +210,7 @@ def _three_parts(m: Measured, limits: tuple[float, ...]) -> Finding:
     rest = ~((e.golden_size < s) | ((e.golden_size < b) & (np.abs(e.actual) < b)))
     rel = e.rel[rest]
     mere, mare = (float(rel.mean()), float(rel.max())) if rel.size else (0.0, 0.0)
-    few = [a <= standards.SMALL_VALUE_RATIO * max(p, 1) for a, p in zip(ours[:2], theirs[:2], strict=True)]
+    few = [_few(a, p) for a, p in zip(ours[:2], theirs[:2], strict=True)]
     normal = (mere < t and mare < standards.MARE_FACTOR * t) or ours[2] <= standards.SMALL_VALUE_RATIO * theirs[2]
     why = f"MERE {mere:.3g}, MARE {mare:.3g}; off, small {ours[0]} of {theirs[0]}, cancelled {ours[1]} of {theirs[1]}"
     return normal and all(few), why, ()
@@ -216,8 +219,7 @@ def _three_parts(m: Measured, limits: tuple[float, ...]) -> Finding:
 def _small_values(m: Measured, limits: tuple[float, ...]) -> Finding:
     assert m.partner_metrics is not None
     ours, theirs = m.metrics.small_value_errors, m.partner_metrics.small_value_errors
-    ok = ours <= standards.SMALL_VALUE_RATIO * max(theirs, 1)
-    return ok, f"{ours} small values off, the partner has {theirs}", ()
+    return _few(ours, theirs), f"{ours} small values off, the partner has {theirs}", ()
 
 
 def _least_share(m: Measured, limits: tuple[float, ...]) -> Finding:
