@@ -3,6 +3,7 @@
 
 #include "cores.h"
 #include "object.h"
+#include "runtime/settings.h"
 #include "trace.h"
 
 struct cgt_object {
@@ -32,6 +33,14 @@ bool stores_on_vector_core(cgt_where where) {
     found("role.vector_store",
           "GetTensorC: on a vector core it waits for ever; call it on the cube core (ASCEND_IS_AIC)", where);
     return true;
+}
+
+// The documents give the objects to A2 and A3 alone.
+void check_product(cgt_where where) {
+    const int product = settings().product;
+    if (product != product_named("A2") && product != product_named("A3"))
+        found("product.unsupported",
+              "Init: the object runs on Atlas A2 and A3 only; CONVGRAD_PRODUCT chooses neither of them", where);
 }
 
 }  // namespace
@@ -76,12 +85,16 @@ void cgt_drop(cgt_object* object) {
         where)
 
 int cgt_init(cgt_object* object, uint8_t* first, const void* record, cgt_where where) {
+    check_product(where);
     CGT_CALL(object->is->init(first, record, where));
 }
 const void* cgt_record(const cgt_object* object) { return object ? object->is->record() : nullptr; }
 int cgt_set_single_shape(cgt_object* object, uint8_t* first, uint64_t one, uint64_t two, uint64_t three,
                          cgt_where where) {
     CGT_CALL(object->is->set_single_shape(one, two, three, where));
+}
+int cgt_set_planes(cgt_object* object, uint8_t* first, uint64_t planes, cgt_where where) {
+    CGT_CALL(object->is->set_planes(planes, where));
 }
 int cgt_set_start(cgt_object* object, uint8_t* first, int64_t plane, int64_t row, cgt_where where) {
     CGT_CALL(object->is->set_start(plane, row, where));

@@ -24,6 +24,7 @@ public:
     FilterObject(int number, cgt_where where) : Object(number, false, where) { float_result_ = true; }
 
     int set_single_shape(uint64_t M, uint64_t N, uint64_t K, cgt_where where) override;
+    int set_planes(uint64_t planes, cgt_where where) override;
     int set_start(int64_t plane, int64_t row, cgt_where where) override;
     int set_other(const cgt_view& view, cgt_where where) override {
         return set_place(Call::SetInput, view, "input", &other_, where);
@@ -54,6 +55,7 @@ private:
     FilterRecord t_;
     bool has_shape_ = false, has_start_ = false;
     Extent m_, n_, k_;
+    int64_t planes_ = 1;                                 // window planes that N may run on into
     int64_t row_ = 0;                                    // hoStart
     int64_t i_ = 0, j_ = 0, m_block_ = 0, n_block_ = 0;  // the tile, and the first tile of its L1 blocks
     bool finished_ = true;                               // no walk has begun
@@ -84,12 +86,20 @@ int FilterObject::set_single_shape(uint64_t M, uint64_t N, uint64_t K, cgt_where
                  where);
     };
     limit("M", "shape.m_total", M, weight_cout(t_));
-    limit("N", "shape.n_total", columns, Whole(t_.cin1G) * c0 * area);
+    limit("N", "shape.n_total", columns, Whole(t_.cin1G) * c0 * area * planes_);
     limit("K", "shape.k_total", K, Whole(t_.ho) * t_.wo);
     m_ = {(ceil_div(M, 16) * 16).clamped(), t_.baseM};
     n_ = {columns.clamped(), t_.baseN};
     k_ = {static_cast<int64_t>(K), t_.baseK};
     has_shape_ = true;
+    return CGT_OK;
+}
+
+// Both operands and gradWeight lie plane after plane: with dilationD 1 the next columns are those of the next window
+// plane.
+int FilterObject::set_planes(uint64_t planes, cgt_where where) {
+    if (!enter(Call::SetSingleShape, where)) return CGT_REFUSED;
+    planes_ = t_.dilationD == 1 ? std::max<int64_t>(1, least(planes, t_.dk).clamped()) : 1;
     return CGT_OK;
 }
 

@@ -29,6 +29,7 @@ public:
     using Object::Object;
 
     int set_single_shape(uint64_t M, uint64_t K, uint64_t N, cgt_where where) override;
+    int set_planes(uint64_t planes, cgt_where where) override;
     int set_start(int64_t plane, int64_t row, cgt_where where) override;
     int set_other(const cgt_view& view, cgt_where where) override {
         return set_place(Call::SetWeight, view, "weight", &other_, where);
@@ -69,7 +70,7 @@ private:
     bool has_shape_ = false, has_start_ = false;
     Extent m_, n_;
     int64_t cout1_ = 0;
-    int64_t start_plane_ = 0, start_row_ = 0;
+    int64_t start_plane_ = 0, start_row_ = 0, planes_ = 1;
     int64_t i_ = 0, j_ = 0, plane_ = 0, row_ = 0;
     int64_t walk_grad_output_ = 0, walk_weight_ = 0;
     std::vector<float> rows_, a_, b_;  // gradOutput rows of a window, then both operands of one load
@@ -108,6 +109,15 @@ int InputObject::set_single_shape(uint64_t M, uint64_t K, uint64_t N, cgt_where 
     return CGT_OK;
 }
 
+int InputObject::set_planes(uint64_t planes, cgt_where where) {
+    if (!enter(Call::SetSingleShape, where)) return CGT_REFUSED;
+    if (planes == 0 || planes > t_.di)
+        stop("shape.planes",
+             "SetSingleShape: a walk covers 1..." + text(t_.di) + " gradInput planes, got " + text(planes), where);
+    planes_ = static_cast<int64_t>(planes);
+    return CGT_OK;
+}
+
 int InputObject::set_start(int64_t plane, int64_t row, cgt_where where) {
     trace("SetStartPosition", text(plane) + ", " + text(row), where);
     if (!enter(Call::SetStartPosition, where)) return CGT_REFUSED;
@@ -129,12 +139,17 @@ void InputObject::begin_walk(cgt_where where) {
     *first_ = 0;
     i_ = j_ = 0, plane_ = start_plane_, row_ = start_row_;
     has_output_ = false;
+    if (start_plane_ + planes_ > t_.di)
+        stop("start.plane",
+             "Iterate: the walk covers " + text(planes_) + " planes from " + text(start_plane_) +
+                 " on, gradInput has " + text(t_.di),
+             where);
     walk_grad_output_ = grad_output_->element, walk_weight_ = other_->element;
     if (grad_output_->holds(grad_output_size(t_))) refuse(grad_output_mistake(t_, walk_grad_output_, walk()), where);
     if (other_->holds(weight_size(t_))) refuse(weight_mistake(t_, walk_weight_, walk()), where);
 }
 
-// The next tile, then the next plane; false past the one plane of a single shape.
+// The next tile, then the next plane; false past the last plane of a single shape.
 bool InputObject::advance() {
     if (t_.iterateOrder == 1) {
         if (++i_ >= m_.count()) i_ = 0, ++j_;
@@ -142,7 +157,7 @@ bool InputObject::advance() {
         j_ = 0, ++i_;
     }
     if (j_ >= n_.count() || i_ >= m_.count()) i_ = j_ = 0, ++plane_;
-    return i_ != 0 || j_ != 0 || plane_ <= start_plane_;
+    return i_ != 0 || j_ != 0 || plane_ < start_plane_ + planes_;
 }
 
 RowWindow InputObject::row_window(int64_t m_start) const {
@@ -171,7 +186,7 @@ bool InputObject::iterate(cgt_tile* told, cgt_where where) {
     bool tied = false;
     for (int64_t kd = 0; kd < t_.dk && !tied; ++kd) tied = depth_tap(t_, plane_, kd) >= 0;
     const bool computed = !(window.rows == 0 && t_.initOutputFlag == 1);
-    tell(*tile_, computed, told);
+    tell(*tile_, tied && computed, told);
     if (!tied || !computed) {
         move(State::TileSkipped);
     } else if (on_vector_core()) {

@@ -155,6 +155,7 @@ Place place_of(const cgt_view& view) {
     Place place;
     place.bytes = view.element_bytes > 0 ? view.element_bytes : 1;
     place.region = region_of(view.base);
+    place.is_null = view.base == nullptr;
     if (!place.region) return place;
     place.given_from = (static_cast<char*>(view.base) - place.region->start) / place.bytes;
     place.given = view.size > INT64_MAX ? INT64_MAX : static_cast<int64_t>(view.size);
@@ -169,6 +170,10 @@ void name_by_use(const Place& place, const char* name) {
 }
 
 bool inside(const Place& place, Whole start, Whole count, const std::string& doing, cgt_where where) {
+    if (place.is_null) {
+        found("launch.arguments", doing + ": the address is a null pointer", where);
+        return false;
+    }
     if (!place.region) {
         found("gm.unknown", doing + ": the address is not in memory from GmAlloc or aclrtMalloc", where);
         return false;
@@ -478,7 +483,7 @@ int cgt_touch(const cgt_view* view, int64_t start, int64_t count, int doing, con
                        (long long)(Whole(place.element) + start).clamped(), (long long)count, place.bytes, call),
                    where);
     if (!inside(place, start, count, call, where)) return CGT_REFUSED;
-    if (doing == CGT_STORE) mark_store(place, start, count, false);
+    if (doing == CGT_STORE || doing == CGT_ADD) mark_store(place, start, count, doing == CGT_ADD);
     if (doing == CGT_FILL) mark_fill(place, start, count);
     return CGT_OK;
 }

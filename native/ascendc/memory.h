@@ -45,9 +45,10 @@ struct Region {
 // A place in a region. Any may be made; only touching memory outside of the region is wrong.
 struct Place {
     Region* region = nullptr;
-    int64_t element = 0;  // from the region's start
-    int32_t bytes = 2;    // of one element
-    int64_t given = 0;    // elements SetGlobalBuffer was told of, from `given_from` on; 0: not told
+    bool is_null = false;  // SetGlobalBuffer was given no address
+    int64_t element = 0;   // from the region's start
+    int32_t bytes = 2;     // of one element
+    int64_t given = 0;     // elements SetGlobalBuffer was told of, from `given_from` on; 0: not told
     int64_t given_from = 0;
 
     int64_t elements() const { return region ? static_cast<int64_t>(region->bytes) / bytes : 0; }

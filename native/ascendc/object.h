@@ -40,6 +40,7 @@ public:
     // Answers of the C ABI; `first` is ctx.isFirstIter_. StopCore is thrown where the core cannot go on.
     int init(uint8_t* first, const void* record, cgt_where where);
     virtual int set_single_shape(uint64_t one, uint64_t two, uint64_t three, cgt_where where) = 0;
+    virtual int set_planes(uint64_t planes, cgt_where where) = 0;
     virtual int set_start(int64_t plane, int64_t row, cgt_where where) = 0;
     int set_grad_output(const cgt_view& view, cgt_where where);
     virtual int set_other(const cgt_view& view, cgt_where where) = 0;

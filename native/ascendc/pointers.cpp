@@ -165,8 +165,10 @@ Mistake filter_mistake(const FilterRecord& t, int64_t grad_output, int64_t input
     if (rest / c0 != a.block * c0)
         return {"pointer.cout_block", "gradOutput stands at channel " + text(a.block * c0) + ", gradWeight at " +
                                           text(rest / c0) + ": use the same first channel in both offsets"};
-    const Mistake cins = past_the_end("pointer.cin_range", "cin blocks of the input", b.block,
-                                      Whole(n_total) / (window_area(t) * c0), t.cin1G);
+    const Whole blocks = Whole(n_total) / (window_area(t) * c0);
+    const Whole planes = blocks > t.cin1G ? least(Whole(t.dk) - kd, Whole(t.di) - b.plane) : Whole(1);
+    const Mistake cins =
+        past_the_end("pointer.cin_range", "cin blocks of the input", b.block, blocks, planes * t.cin1G);
     return !cins.none()
                ? cins
                : past_the_end("pointer.cout_range", "channels of gradWeight", a.block * c0, m_total, weight_cout(t));

@@ -18,7 +18,7 @@ enum { CGT_OK = 0, CGT_REFUSED = 1, CGT_STOP = 2 };
 enum { CGT_INPUT = 0, CGT_FILTER = 1 };                /* which gradient an object computes */
 enum { CGT_HALF = 0, CGT_BFLOAT16 = 1, CGT_FLOAT = 2 }; /* number formats */
 enum { CGT_CUBE = 0, CGT_VECTOR = 1 };                 /* roles of a core */
-enum { CGT_READ = 0, CGT_STORE = 1, CGT_FILL = 2 };    /* what is done to global memory */
+enum { CGT_READ = 0, CGT_STORE = 1, CGT_FILL = 2, CGT_ADD = 3 }; /* what is done to global memory */
 enum { CGT_MODE_MIX = 0, CGT_MODE_AIC = 1, CGT_MODE_AIV = 2, CGT_MODE_OF_KERNEL = -1 };
 
 typedef struct cgt_object cgt_object;
@@ -50,6 +50,9 @@ CGT_API int cgt_init(cgt_object *object, uint8_t *first, const void *record, cgt
 CGT_API const void *cgt_record(const cgt_object *object);
 CGT_API int cgt_set_single_shape(cgt_object *object, uint8_t *first, uint64_t one, uint64_t two, uint64_t three,
                                  cgt_where where);
+/* The older spelling: how many planes a walk of Input covers, the plane slowest; for Filter, that N may run on into so many
+ * window planes. Before SetSingleShape. */
+CGT_API int cgt_set_planes(cgt_object *object, uint8_t *first, uint64_t planes, cgt_where where);
 CGT_API int cgt_set_start(cgt_object *object, uint8_t *first, int64_t plane, int64_t row, cgt_where where);
 CGT_API int cgt_set_grad_output(cgt_object *object, uint8_t *first, const cgt_view *view, cgt_where where);
 CGT_API int cgt_set_other(cgt_object *object, uint8_t *first, const cgt_view *view, cgt_where where);

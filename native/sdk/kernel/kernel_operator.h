@@ -9,7 +9,9 @@
 #include <initializer_list>
 
 #include "convgrad_tile/core.h"
+#include "convgrad_tile/local.h"
 #include "convgrad_tile/tensor.h"
+#include "convgrad_tile/unnamed.h"
 #include "kernel_tiling/kernel_tiling.h"
 
 /* ---- roles: run-time conditions here, used as `if ASCEND_IS_AIV {` */
@@ -18,7 +20,10 @@
 #define ASCEND_IS_NOT_AIV (!ASCEND_IS_AIV)
 #define ASCEND_IS_NOT_AIC (!ASCEND_IS_AIC)
 
-enum pipe_t { PIPE_S = 0, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_ALL, PIPE_FIX = 10 };
+/* ---- layouts as build systems hand them to operator kernels (FORMAT_Y and so on) */
+#define FORMAT_NCDHW 30
+#define FORMAT_NDC1HWC0 32
+#define FORMAT_FRACTAL_Z_3D 33
 
 /* ---- kernel types: number of vector cores per block, and whether there is a cube core */
 enum KernelMetaType : uint8_t {
@@ -137,17 +142,6 @@ inline void SetSysWorkspace(GM_ADDR workspace) { cgt_system_workspace() = worksp
 inline GM_ADDR GetSysWorkSpacePtr() { return cgt_system_workspace(); }
 inline GM_ADDR GetUserWorkspace(GM_ADDR workspace) { return workspace; }
 
-/* Buffers of queues that kernel code makes for itself. */
-class TPipe {
-public:
-    template <class Buffer, class... Sizes>
-    bool InitBuffer(Buffer &&, Sizes...) {
-        return true;
-    }
-    void Destroy() {}
-    void Reset() {}
-};
-
 /* Sets `size` elements; a vector core's work. The tensor is no temporary: keep the view in a variable. */
 template <typename T>
 void Fill(GlobalTensor<T> &gm, const uint64_t size, const T value, convgrad_tile::Where where = {}) {
@@ -184,9 +178,6 @@ template <uint8_t modeId = 0, pipe_t pipe = PIPE_S>
 void CrossCoreWaitFlag(uint16_t flagId, convgrad_tile::Where where = {}) {
     convgrad_tile::go_on(cgt_cross_core_wait(flagId, where));
 }
-/* Pipes of a core run in order here. */
-template <pipe_t pipe>
-void PipeBarrier() {}
 
 }  // namespace AscendC
 

@@ -54,6 +54,7 @@ protected:
         go_on(cgt_set_single_shape(object_, &ctx.isFirstIter_, one, two, three, where));
         ctx.singleShapeCin_ = static_cast<Wide>(channels);
     }
+    void set_planes(uint64_t planes, Where where) { go_on(cgt_set_planes(object_, &ctx.isFirstIter_, planes, where)); }
     void set_start(int64_t plane, int64_t row, Where where) {
         go_on(cgt_set_start(object_, &ctx.isFirstIter_, plane, row, where));
     }

@@ -57,6 +57,9 @@ public:
         this->get_tensor_c(output, enAtomic, enSequentialWrite, where);
     }
     void End(Where where = {}) { this->end(where); }
+
+protected:
+    using Base::set_planes; /* of the older spelling */
 };
 
 template <class INPUT, class WEIGHT_SIZE, class GRAD_OUTPUT, class GRAD_WEIGHT>

@@ -62,6 +62,9 @@ public:
         this->get_tensor_c(output, enAtomic, enSequentialWrite, where);
     }
     void End(Where where = {}) { this->end(where); }
+
+protected:
+    using Base::set_planes; /* of the older spelling */
 };
 
 template <class WEIGHT, class INPUT_SIZE, class GRAD_OUTPUT, class GRAD_INPUT>

@@ -1,0 +1,63 @@
+/* Vector instructions that these headers do not have: using one is a compile error that says so. */
+#ifndef CONVGRAD_TILE_UNNAMED_H
+#define CONVGRAD_TILE_UNNAMED_H
+
+#include "convgrad_tile/local.h"
+
+namespace convgrad_tile {
+template <class...>
+struct Never {
+    static constexpr bool value = false;
+};
+}  // namespace convgrad_tile
+
+namespace AscendC {
+
+#define CGT_UNNAMED(name)                                                                                     \
+    template <class... Template, class T, class... Arguments>                                                 \
+    void name(const LocalTensor<T> &, Arguments &&...) {                                                      \
+        static_assert(::convgrad_tile::Never<Template..., T>::value,                                          \
+                      #name " is a vector instruction beyond tier 3 of kernel_operator.h: docs/ascendc_cpp.md, " \
+                            "\"What of kernel_operator.h is here\"");                                         \
+    }
+CGT_UNNAMED(Abs)
+CGT_UNNAMED(Add)
+CGT_UNNAMED(Adds)
+CGT_UNNAMED(And)
+CGT_UNNAMED(Axpy)
+CGT_UNNAMED(Cast)
+CGT_UNNAMED(Compare)
+CGT_UNNAMED(CompareScalar)
+CGT_UNNAMED(Div)
+CGT_UNNAMED(Exp)
+CGT_UNNAMED(Gather)
+CGT_UNNAMED(LeakyRelu)
+CGT_UNNAMED(Ln)
+CGT_UNNAMED(LoadData)
+CGT_UNNAMED(Max)
+CGT_UNNAMED(Maxs)
+CGT_UNNAMED(Min)
+CGT_UNNAMED(Mins)
+CGT_UNNAMED(Mul)
+CGT_UNNAMED(MulAddDst)
+CGT_UNNAMED(Muls)
+CGT_UNNAMED(Not)
+CGT_UNNAMED(Or)
+CGT_UNNAMED(Reciprocal)
+CGT_UNNAMED(ReduceMax)
+CGT_UNNAMED(ReduceMin)
+CGT_UNNAMED(ReduceSum)
+CGT_UNNAMED(Relu)
+CGT_UNNAMED(Rsqrt)
+CGT_UNNAMED(Select)
+CGT_UNNAMED(ShiftLeft)
+CGT_UNNAMED(ShiftRight)
+CGT_UNNAMED(Sqrt)
+CGT_UNNAMED(Sub)
+CGT_UNNAMED(Transpose)
+CGT_UNNAMED(WholeReduceSum)
+#undef CGT_UNNAMED
+
+}  // namespace AscendC
+
+#endif
