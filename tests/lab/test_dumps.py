@@ -229,7 +229,34 @@ def test_two_dumps_are_compared(tmp_path):
     layers = judged(one, other=other)
     assert [g.findings.passed for g in layers[0].gradients] == [False, True]
     assert "not in the other dump" in layers[1].remark
-    assert main(["dump", str(one), str(other)]) == 1
+    target = tmp_path / "two.csv"
+    assert main(["dump", str(one), str(other), "--csv", str(target)]) == 1
+    first, second = list(csv.DictReader(io.StringIO(target.read_text("utf-8"))))
+    assert first["Result"] == "error" and second["Result"] == "pass"
+    assert second["Data_name"] == str(["Functional.conv1d.0.backward.output.2.pt"] * 2)
+
+
+def test_two_dumps_that_differ_in_dtype(tmp_path):
+    """The tool's table holds each side's own dtype, and that they differ is an error."""
+    paths = []
+    for name, dtype in (("a", torch.float32), ("b", torch.bfloat16)):
+        r = Recorder(tmp_path / name)
+        r.call("conv1d", drawn(2, 3, 16, grad=False, dtype=dtype), torch.ones(4, 3, 3, dtype=dtype).requires_grad_())
+        paths.append(str(r.write()))
+    target = tmp_path / "two.csv"
+    main(["dump", *paths, "--csv", str(target)])
+    (row,) = csv.DictReader(io.StringIO(target.read_text("utf-8")))
+    assert (row["NPU Dtype"], row["Bench Dtype"]) == ("torch.float32", "torch.bfloat16")
+    assert row["Result"] == "error" and "dtype differs" in row["Err_message"]
+
+
+def test_what_is_printed_fits_a_terminal(tmp_path, capsys):
+    """Layer, line, answers and verdict of a call in lines of at most 100 columns."""
+    assert main(["dump", str(network(tmp_path).write())]) == 0
+    shown = capsys.readouterr().out
+    assert "layer1.0.conv2  Functional.conv2d.0\n  " + LINES[1] in shown
+    assert "950 lowered (hf32_10), A3 lowered (hf32), A2 lowered (hf32)\n  gradients: pass (accumulation)" in shown
+    assert max(map(len, shown.splitlines())) <= 100
 
 
 class Trap:

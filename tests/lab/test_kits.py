@@ -236,6 +236,26 @@ def test_kernels_read_and_write_every_storage_format(order):
     assert np.array_equal(layouts.from_ndc1hwc0(y, 5), right)
 
 
+@pytest.mark.parametrize(("given", "wide"), [("float16", "float32"), ("bfloat16", "float32"), ("float32", "float64")])
+def test_kernels_give_widened_operands_unrounded_sums(given, wide):
+    """golden_mode Promote: the sums of the narrow operands in the dtype received, whatever output_dtypes says."""
+    rng = np.random.default_rng(7)
+    x, g = (rounding.store(given, rounding.round_to(given, rng.standard_normal(s))) for s in ((2, 5, 1, 6, 6),
+                                                                                              (2, 4, 1, 6, 6)))
+    w = rounding.store(given, rounding.round_to(given, rng.standard_normal((4, 5, 1, 3, 3))))
+    told = {"pads": [0, 0, 1, 1, 1, 1], "strides": [1] * 5, "data_format": "NCDHW", "golden_mode": "Promote",
+            "input_dtypes": (wide,), "output_dtypes": (given,), "short_soc_version": "Ascend910B"}  # fmt: skip
+    x, g, w = (rounding.load(given, t).astype(wide) for t in (x, g, w))
+    rest = ([4], [1] * 3, [0, 1, 1], [1] * 3, False, [0] * 3, 1, [True, True, False])
+    right = torch.ops.aten.convolution_backward(*(torch.from_numpy(t).double() for t in (g, x, w)), *rest)
+    y = golden_functions.conv3d_backprop_input_v2(np.array(x.shape), w, g, **told)[0]
+    assert y.dtype == wide and np.allclose(y, right[0].numpy(), rtol=1e-6, atol=1e-6)
+    if given != "float32":  # an output in 16 bits would be some thousandths off
+        assert np.abs(y - right[0].numpy()).max() < 1e-5 < np.abs(rounding.round_to(given, y) - y).max()
+    y = golden_functions.conv3d_backprop_filter_v2(x, np.array(w.shape), g, **told)[0]
+    assert y.dtype == wide and np.allclose(y, right[1].numpy(), rtol=1e-6, atol=1e-5)
+
+
 def test_end_to_end_models_hf32_when_asked(monkeypatch):
     """torch_npu allows HF32 by default; the golden does under CONVGRAD_KIT_HF32=1."""
     x = ones("float32")

@@ -56,6 +56,8 @@ class Gradient:
     reference: AnyArray
     findings: Findings
     cause: str
+    other: DumpedTensor | None = None
+    """The other dump's tensor, where two are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,7 @@ def _compared(
         if a.shape != g.shape:
             raise Unreadable(call.entry.name, f"{RESULTS[place]} has shape {a.shape}, in the other dump {g.shape}")
         found = find(RESULTS[place], a, g, mine.dtype, chosen)
-        made.append(Gradient(RESULTS[place], place, mine, a, g, found, ""))
+        made.append(Gradient(RESULTS[place], place, mine, a, g, found, "", reference))
     return made
 
 

@@ -16,10 +16,9 @@ import numpy as np
 
 from convgrad.core.arrays import AnyArray
 from convgrad.core.metrics import cosine
-from convgrad.lab.dumps.judging import Gradient, Layer, summary
+from convgrad.lab.dumps.judging import Answer, Gradient, Layer, summary
 from convgrad.text.page_frame import card, page, table
 from convgrad.text.spreadsheet import quoted
-from convgrad.text.terminal import table as text_table
 
 COLUMNS = (
     "NPU Name", "Bench Name", "NPU Dtype", "Bench Dtype", "NPU Tensor Shape", "Bench Tensor Shape",
@@ -46,9 +45,10 @@ def csv_text(layers: Sequence[Layer], product: str) -> str:
 
 def _compared(layer: Layer, g: Gradient) -> Iterator[Any]:
     name = f"{layer.entry.name}.backward.output.{g.place}"
-    dtype, shape = f"torch.{g.tensor.dtype}", str(list(g.tensor.shape))
+    sides = (g.tensor, g.other or g.tensor)
     npu, bench = (np.asarray(v, np.float64).reshape(-1) for v in (g.actual, g.reference))
-    yield from (name, name, dtype, dtype, shape, shape, g.tensor.requires_grad, g.tensor.requires_grad)
+    yield from (name, name, *(f"torch.{t.dtype}" for t in sides), *(str(list(t.shape)) for t in sides))
+    yield from (t.requires_grad for t in sides)
     with np.errstate(all="ignore"):
         size = np.abs(npu - bench)
         relative = np.where(size == 0, 0.0, size / np.abs(bench))
@@ -59,8 +59,11 @@ def _compared(layer: Layer, g: Gradient) -> Iterator[Any]:
     broken = not np.isfinite(npu).all() and bool(np.isfinite(bench).all())
     failing = [j.why for j in g.findings.judged if j.passed is False]
     message = ["infinities or NaNs in the dumped tensor only"] if broken else failing
+    same_flag = sides[0].requires_grad == sides[1].requires_grad
+    message += [f"{what} differs" for what, same in (
+        ("dtype", sides[0].dtype == sides[1].dtype), ("requires_grad", same_flag)) if not same]
     result = "error" if message else "pass"
-    yield from (True, result, str(message), "N/A", str([g.tensor.name, "-1"]))
+    yield from (same_flag, result, str(message), "N/A", str([g.tensor.name, g.other.name if g.other else "-1"]))
 
 
 def _cosine(a: AnyArray, b: AnyArray) -> float:
@@ -87,19 +90,23 @@ def _ours(layer: Layer, g: Gradient, product: str) -> Iterator[Any]:
 
 
 def text(layers: Sequence[Layer]) -> str:
-    """A row per call for people."""
-    products = [a.product for a in next((x.answers for x in layers if x.answers), ())]
-    rows = [
-        (x.entry.layer, x.entry.name, *(_said(x, p) for p in products), _verdict(x), x.line or x.remark) for x in layers
-    ]
-    return text_table(("layer", "call", *products, "gradients", ""), rows)
+    """Per call: its layer and name, what products answer, the verdict, its line; each fits a terminal."""
+    lines = []
+    for x in layers:
+        named = x.entry.layer != x.entry.name
+        lines.append(f"{x.entry.layer}  {x.entry.name}" if named else x.entry.name)
+        if x.line:
+            lines.append(f"  {x.line}")
+        if x.answers:
+            lines.append("  " + ", ".join(_said(a) for a in x.answers))
+        lines.append(f"  gradients: {_verdict(x)}" if x.line else f"  {x.remark}")
+    return "\n".join(lines)
 
 
-def _said(layer: Layer, product: str) -> str:
-    answer = next((a for a in layer.answers if a.product == product), None)
-    if answer is None:
-        return "–"
-    return f"{answer.word} ({answer.computed_in})" if answer.word == "lowered" else answer.word
+def _said(answer: Answer) -> str:
+    """`A2 lowered (hf32)`, and the rule of a refusal."""
+    more = answer.computed_in if answer.word == "lowered" else answer.rule
+    return f"{answer.product} {answer.word}" + (f" ({more})" if more else "")
 
 
 def _verdict(layer: Layer) -> str:

@@ -2,7 +2,8 @@
 
 Strides and dilations have five entries in the order of `data_format`, or three (depth, height, width); pads are front,
 back, top, bottom, left, right, or one number per axis. A size tensor of zeros leaves the shape to
-`output_ori_shapes`. Kernels know no contract: only the product's numerics count here.
+`output_ori_shapes`. Operands that a kit widened (float64 for float32, or `golden_mode="Promote"`) give sums without a
+last rounding, in the dtype received. Kernels know no contract: only the product's numerics count here.
 """
 
 from __future__ import annotations
@@ -133,7 +134,9 @@ class _Call:
 
     def result(self, result: Result, g: Tensor, x: Tensor, w: Tensor, like: object) -> list[Any]:
         """The one output, in the format and dtype the kit tells."""
+        received = g.dtype.name
         found = recognise((g, x, w))
+        promoted = found.promoted or self.kit.get("golden_mode") == "Promote"
         g, x, w = found.operands
         is_input = result is Result.GRAD_INPUT
         attributes = Attributes(
@@ -146,17 +149,17 @@ class _Call:
             compute = precision.hf32_of(self.product)
         plan = decide(request, compute).accepted()
         sums = runs.golden(plan, Operands(g.data, x.data, w.data))[result]
-        stored = self._output_dtype(is_input, w if is_input else x, found.promoted)
-        if not found.promoted:
+        stored = received if promoted else self._output_dtype(is_input, w if is_input else x)
+        if not promoted:
             sums = rounding.round_to(plan.steps[0].rounded_to, sums)
         array = rounding.store(stored, sums)
         return [given_back(self._formatted(array, is_input), stored, like)]
 
-    def _output_dtype(self, is_input: bool, like: Tensor, promoted: bool) -> str:
+    def _output_dtype(self, is_input: bool, like: Tensor) -> str:
         name = self._told("output_dtypes", 0)
         if name is not None:
             return read_dtype("output_dtypes", name).name
-        return "float64" if promoted else like.dtype.name if is_input else "float32"
+        return like.dtype.name if is_input else "float32"
 
     def _formatted(self, array: AnyArray, is_input: bool) -> AnyArray:
         name = self._told("output_formats", 0)
