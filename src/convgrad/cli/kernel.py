@@ -212,14 +212,14 @@ def print_result(arguments: argparse.Namespace, result: Result, traffic: Traffic
         tell_under("compiled", f"not: {compiled.compiler} says", "red")
         print("\n".join(f"  {printable(line)}" for line in compiled.said.splitlines()))
         return
-    tell_under("compiled", f"in {compiled.seconds:.1f} s with {compiled.compiler}")
+    tell_under("compiled", f"with {compiled.compiler}")
     for line in compiled.said.splitlines():
         print(f"  {printable(line)}")
     assert ran is not None
     if ran.died:
         tell_under("ran", f"{ran.died}; its last call: {result.where or 'none'}", "red")
     else:
-        tell_under("ran", f"in {ran.seconds:.2f} s, {counted(len(replay.walks) if replay else 0, 'walk')}")
+        tell_under("ran", f"to its end, {counted(len(replay.walks) if replay else 0, 'walk')}")
     for line in ran.output.splitlines()[:20]:
         print(f"  {printable(line)}")
     for report in replay.reports if replay and not ran.died else ():
