@@ -98,8 +98,10 @@ sanitize: $(READY)
 fuzz: $(READY)
 	$(BIN)/python tests/support/fuzz.py
 
-# 22,000 random call sequences through the Ascend C objects in C++ and in Python: equal tiles, findings, bytes; minutes.
+# Ascend C in C++ and in Python: GetTiling of 2,000 problems for either kernel, every byte; 22,000 random call sequences,
+# tiles, findings and bytes. Minutes.
 parity: $(READY)
+	CONVGRAD_HOST_PROBLEMS=2000 $(BIN)/pytest -q tests/ascendc/test_cpp_host.py -k get_tiling
 	$(BIN)/python tests/support/call_sequences.py
 
 # Hostile input of every kind, for as long as MINUTES say, on JOBS cores; goes on where it was stopped (STATE). What was

@@ -26,7 +26,8 @@ autodoc_member_order = "bysource"
 CHAPTERS = {
     "Start": ("中文 <README.zh-CN>", "docs/concepts", "docs/site/gallery", "docs/site/api"),
     "Guides": ("docs/contract", "docs/cases", "docs/standards", "docs/notebooks", "docs/torch", "docs/jax",
-               "docs/scaleout", "docs/c_abi", "docs/tile_kernel", "docs/ascendc_cpp", "docs/performance"),
+               "docs/scaleout", "docs/c_abi", "docs/tile_kernel", "docs/ascendc_cpp",
+               "docs/ascendc_cpp_tutorial", "docs/performance"),
     "Tables": ("docs/generated/*",),
     "Inside": ("ARCHITECTURE", "docs/engine", "native/README", "CONTRIBUTING", "AGENTS", "SECURITY", "CHANGELOG"),
 }  # fmt: skip
