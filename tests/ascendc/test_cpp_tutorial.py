@@ -34,7 +34,7 @@ def test_the_page_runs(tmp_path: Path) -> None:
         elif kind == "sh":
             words = shlex.split(text)
             assert words.pop(0) == "convgrad"
-            environment = {**os.environ, "NO_COLOR": "1", "CXX": "g++"}
+            environment = {**os.environ, "NO_COLOR": "1", "CXX": "g++", "COLUMNS": "80"}
             done = subprocess.run([sys.executable, "-m", "convgrad", *words], cwd=tmp_path, capture_output=True,
                                   text=True, check=False, env=environment)  # fmt: skip
             said = done.stdout

@@ -38,8 +38,9 @@ def line_of(words: str) -> int:
     return 1 + next(number for number, line in enumerate(INPUT.splitlines()) if words in line)
 
 
-def test_the_documented_kernel(capsys, tmp_path):
+def test_the_documented_kernel(capsys, tmp_path, monkeypatch):
     """Report, picture of its walks, golden tiles and trace; the file is compiled as it is, with a main of its own."""
+    monkeypatch.setenv("COLUMNS", "80")
     svg, golden, trace = tmp_path / "walk.svg", tmp_path / "golden", tmp_path / "trace.jsonl"
     words = ("--svg", str(svg), "--golden", str(golden), "--trace", str(trace))
     code, out, err = answer(capsys, str(KERNELS / "documented_input.cpp"), "--line", LINE, "--cores", "3", *words)
