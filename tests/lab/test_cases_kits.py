@@ -215,3 +215,13 @@ def test_batch_consistency_as_the_kit_checks_it(tmp_path):
     assert determinism.check([outside, single], [whole, alone]) == {"outside": "unsupported"}
     (plain,) = files.read(table(tmp_path / "x.csv", OPERATOR))
     assert determinism.slices_of(plain) is None and determinism.level(plain) == 0
+
+
+def test_special_constants_stand_in_the_kits_ranges(tmp_path):
+    """NaN and the infinities as bare numbers of input_data_ranges: written, and read back as the same filling."""
+    lines = tmp_path / "cases.json"
+    assert main(["cases", "gen", "experimental-2026-07", "--dtype", "fp32", "--count", "2", "-o", str(lines)]) == 0
+    table = tmp_path / "cases.csv"
+    assert main(["cases", "convert", str(lines), "-o", str(table)]) == 0
+    fillings = {c.name.split(" ")[1]: str(c.fill[0]) for c in files.read(str(table)) if "constant" in c.name}
+    assert fillings == {f"constant:{word}": f"constant:{word}" for word in ("nan", "inf", "-inf")}

@@ -112,7 +112,7 @@ def fill(row: Row, places: tuple[int | None, ...], count: int) -> tuple[Values, 
         row = {**row, column: repr((tuple(value),))}  # one range, for all
     ranges = per_slot(row, column, count)
     found = tuple(DEFAULT_RANGE if p is None else _range(ranges[p], f"column {column!r}") for p in places)
-    return (found[0],) if len(set(found)) == 1 else found
+    return (found[0],) if len(set(map(str, found))) == 1 else found
 
 
 def _range(value: Any, place: str) -> Values:
@@ -120,7 +120,8 @@ def _range(value: Any, place: str) -> Values:
     if value is None:
         return DEFAULT_RANGE
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return Values("constant", (number(value, place),))
+        special = isinstance(value, float) and not math.isfinite(value)
+        return Values("constant", (value if special else number(value, place),))
     if not isinstance(value, (tuple, list)) or len(value) < 2 or (value[0] is None) != (value[1] is None):
         raise Unreadable(place, f"must hold pairs (low, high), not {shown(value)}")
     if value[0] is None:
