@@ -149,18 +149,27 @@ bool sums_nothing(const cg_problem& p, int contraction) {
 
 }  // namespace
 
+// Calls `use` with the contraction as it is computed: a path that a test forces gets the problem as it stands.
+template <typename Use> static auto with_best_rows(const Call& call, const Use& use) {
+    const int axis = call.p.path == PATH_CHOOSE ? row_axis(call.p, call.contraction) : 2;
+    if (axis == 2) return use(call);
+    const cg_problem turned = with_rows_along(call.p, axis);
+    return use(Call{turned, call.contraction, call.lanes, call.threads});
+}
+
 static size_t workspace(const Call& call) {
     if (call.contraction == BIAS) {
         const BiasPlan plan = plan_bias(call.p);
         return plan.shared_bytes + size_t(call.threads) * plan.task_bytes;
     }
-    Plan plan;
-    make_plan(call, &plan);
-    return path_table[plan.path].workspace(call, plan);
+    return with_best_rows(call, [](const Call& best) {
+        Plan plan;
+        make_plan(best, &plan);
+        return path_table[plan.path].workspace(best, plan);
+    });
 }
 
-static int run(const Call& call, bool* bias_is_summed) {
-    if (call.contraction == BIAS) return *bias_is_summed ? int(CG_OK) : isa().run_bias(call.p, call.threads);
+static int run_contraction(const Call& call, bool* bias_is_summed) {
     const auto run_of = [&](int path) {
         return call.contraction == TO_WEIGHT ? isa().runs[path].weight : isa().runs[path].data;
     };
@@ -172,11 +181,16 @@ static int run(const Call& call, bool* bias_is_summed) {
         cg_problem direct = call.p;
         direct.algorithm = CG_DIRECT;
         direct.path = PATH_CHOOSE;
-        return run(Call{direct, call.contraction, call.lanes, call.threads}, bias_is_summed);
+        return run_contraction(Call{direct, call.contraction, call.lanes, call.threads}, bias_is_summed);
     }
     if (status != STATUS_REDO_PLAIN) return status;
     make_plan(call, PATH_PLAIN, &plan);
     return run_of(PATH_PLAIN)(call, plan);
+}
+
+static int run(const Call& call, bool* bias_is_summed) {
+    if (call.contraction == BIAS) return *bias_is_summed ? int(CG_OK) : isa().run_bias(call.p, call.threads);
+    return with_best_rows(call, [&](const Call& best) { return run_contraction(best, bias_is_summed); });
 }
 
 // Every gradient asked for can take the path a test forces; plans of other paths may not be computable.
@@ -250,8 +264,10 @@ int32_t cg_path_cuts(const cg_problem* problem, int32_t contraction, int32_t pat
 
 int32_t cg_choose_path(const cg_problem* problem, int32_t contraction) {
     if (check(problem) != CG_OK || contraction < 0 || contraction > BIAS) return -1;
-    Plan draft;
-    return choose_path(Call{*problem, contraction, isa().lanes, 1}, &draft);
+    return with_best_rows(Call{*problem, contraction, isa().lanes, 1}, [](const Call& best) {
+        Plan draft;
+        return choose_path(best, &draft);
+    });
 }
 
 int64_t cg_workspace_bytes(const cg_problem* problem) {

@@ -21,4 +21,10 @@ bool uses_double(const cg_problem& p, int contraction);
 double multiplications(const cg_problem& p);
 double window_taps(const cg_problem& p);
 
+// Windows nearly as wide as the plane: most of their taps meet no source cell along the width, and a vector of pixels
+// of a row wastes them. Where another axis is long and its taps meet, the two change places: rows then lie along that
+// axis, and a tap of the width is left out line by line. The axis that becomes the width, or the width itself.
+int row_axis(const cg_problem& p, int contraction);
+cg_problem with_rows_along(const cg_problem& p, int axis);
+
 }  // namespace cg

@@ -5,6 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
+import convgrad
 import native_problems as problems
 from convgrad.core import dtypes, rounding
 from convgrad.core.plan import Result
@@ -249,3 +250,41 @@ def test_bias_is_summed_before_the_operand_cast():
     assert made.operand == "hf32"
     arrays = problems.operands(made, lambda shape: np.full(shape, 1 + 2.0**-20))
     assert np.all(problems.native_results(made, arrays)[Result.GRAD_BIAS] == np.float32(16 + 2.0**-16))
+
+
+def wide_windows(seed, count):
+    """Problems about the sizes and shares from which rows lie along another axis than the width."""
+    rng = np.random.default_rng(seed)
+    pick = lambda *choices: int(rng.choice(choices))  # noqa: E731
+    for _ in range(count):
+        rows, width = pick(31, 32, 33, 47, 63, 64, 65, 81, 129), pick(1, 2, 5, 7, 9, 12, 17)
+        taps, stride, dilation = pick(1, 2, 3, 5), pick(1, 1, 1, 2), pick(1, 1, 2)
+        wide = pick(2, 3, width, width + 2)
+        pad = max(pick(0, 1, wide // 2), ((wide - 1) * dilation + 2 - width) // 2)  # at least one cell comes out
+        word, g = ("conv", "tconv")[pick(0, 0, 1)], pick(1, 1, 2)
+        axes = (f"i{rows}x{width} k{taps}x{wide} s1x{stride} p{taps // 2}x{pad} d1x{dilation}",
+                f"i{rows}x2x{width} k{taps}x1x{wide} s1x1x{stride} p{taps // 2}x0x{pad} d1")[pick(0, 0, 1)]  # fmt: skip
+        yield f"{word} n{pick(1, 2, 5)} c{g * pick(8, 9, 17)}>{g * pick(8, 11, 20)} {axes} g{g} fp32"
+
+
+def test_windows_nearly_as_wide_as_the_plane():
+    """Integers are exact where rows lie along the height or the depth, whatever the strides, after a large call."""
+    large = problems.problem("conv n2 c64>64 i56x56 k3x3 s1 p1 d1 g1 fp32")
+    problems.native_results(large, problems.operands(large, integers(3)))
+    for number, line in enumerate(wide_windows(5, 60)):
+        made = problems.problem(line, ("float32", "float16", "bfloat16")[number % 3])
+        layout = ("contiguous", "channels last", "any")[number // 3 % 3]
+        arrays = problems.operands(made, integers(number), layout)
+        want, got = problems.reference_results(made, arrays), problems.native_results(made, arrays, layout, threads=2)
+        for step in made.steps:
+            assert np.array_equal(values(got[step.result], made, step), values(want[step.result], made, step)), line
+
+
+def test_rows_lie_along_the_height_of_wide_windows():
+    """A window wider than its plane has the very bits of the call with height and width exchanged."""
+    rng = np.random.default_rng(1)
+    g, x, w = (rng.standard_normal(s, np.float32) for s in ((2, 24, 40, 9), (2, 24, 40, 9), (24, 24, 5, 17)))
+    turned = [np.ascontiguousarray(a.swapaxes(2, 3)) for a in (g, x, w)]
+    one = convgrad.conv_backward(g, x, w, padding=(2, 8), output_mask=(True, False, False)).input
+    other = convgrad.conv_backward(*turned, padding=(8, 2), output_mask=(True, False, False)).input
+    assert np.array_equal(one, other.swapaxes(2, 3))
