@@ -246,8 +246,7 @@ std::shared_ptr<Executor> prepare(const Request& request, const CallTensors& ten
     made->transposed = request.transposed;
     made->precision = precision_of(request);
     made->empty = is_empty(made->grad_output) || is_empty(made->input) || is_empty(made->weight);
-    made->winograd =
-        !made->empty && made->grad_weight.given() && winograd_950::is_taken(request, made->problem);
+    made->winograd = !made->empty && made->grad_weight.given() && winograd_950::is_taken(request, made->problem);
     // The same as bias_is_zero of convgrad.core.plan.
     made->bias_is_zero = !tbc && request.grad_bias &&
                          (request.grad_output->shape[0] != request.input->shape[0] ||

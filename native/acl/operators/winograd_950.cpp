@@ -174,8 +174,9 @@ int run(const cg_problem& call) {
     for (int64_t c = 0; c < outer; ++c)
         for (int64_t f = 0; f < inner; ++f)
             for (int64_t tap = 0; tap < 9; ++tap)
-                static_cast<float*>(to.data)[c * to.stride[0] + f * to.stride[1] + tap / 3 * to.stride[3] +
-                                             tap % 3 * to.stride[4]] = result[size_t((c * inner + f) * 9 + tap)];
+                static_cast<float*>(
+                    to.data)[c * to.stride[0] + f * to.stride[1] + tap / 3 * to.stride[3] + tap % 3 * to.stride[4]] =
+                    result[size_t((c * inner + f) * 9 + tap)];
     return CG_OK;
 }
 
