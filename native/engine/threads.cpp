@@ -1,13 +1,16 @@
-// The engine's own thread pool. OpenMP's cannot be used: a child made by fork() after a parallel region hangs in it.
+// Who runs the tasks: the threads of an OpenMP runtime that is in the process already (openmp.h), else the engine's own.
 //
-// One job runs at a time. A caller that finds the pool busy (another Python thread is in a call) does its tasks
-// alone: results never depend on who runs a task, so only the time differs. After fork() the child starts with an
-// empty pool. Threads are never joined: they sleep between jobs and end with the process.
+// OpenMP's threads spin for milliseconds after each region, and would take half of the time of any other thread on their
+// core: two pools cost up to half of the speed. The engine's own pool serves processes without OpenMP, children of fork(),
+// which have none of their parent's threads, and processes that end. Its threads are never joined: they sleep between
+// jobs and end with the process.
 //
-// A host with threads of its own may lend them (cg_borrow_threads): OpenMP's spin for milliseconds after each of the
-// host's parallel regions, and would take half of the time of any other thread on their core.
+// One job runs at a time. A caller that finds another one running (another Python thread is in a call), or that is
+// itself a member of an OpenMP team, does its tasks alone: results never depend on who runs a task, so only the time
+// differs.
 #include "threads.h"
 
+#include "openmp.h"
 #include "scratch.h"
 
 #include <pthread.h>
@@ -18,6 +21,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -60,11 +64,21 @@ private:
     size_t capacity_ = 0;
 };
 
-// The memory of one thread. A pthread key holds it, not a thread_local: destructors of the program's static and
+std::atomic<int> leaders{0};
+
+// GCC's runtime keeps a team for every thread that ever led one: as many leaders as this at once, or a server with a
+// hundred threads would have a hundred teams. Threads beyond it use the engine's own pool.
+const int MAX_LEADERS = 4;
+
+// What belongs to one thread. A pthread key holds it, not a thread_local: destructors of the program's static and
 // thread_local objects may still run a call, and the key's destructor comes after theirs. A call after even that starts
 // with new memory. No key, no memory for one: the call says so.
 struct Arenas {
     Arena task, call;
+    bool leads = false;
+    ~Arenas() {
+        if (leads) --leaders;
+    }
 };
 
 pthread_key_t arenas_key;
@@ -93,6 +107,7 @@ struct Job {
     TaskBody body;
     void* context;
     size_t scratch_bytes;
+    int members;  // that may work; a larger team's other members leave at once
     int shares;
     Share share[MAX_SHARES];  // as many as `shares`; the others are not even written, small jobs would notice
     std::atomic<int> joined{0};
@@ -100,13 +115,14 @@ struct Job {
 };
 
 void work(Job& job) {
+    const int mine = job.joined.fetch_add(1, std::memory_order_relaxed);
+    if (mine >= job.members) return;
     Arenas* own = job.scratch_bytes != 0 ? arenas() : nullptr;
     char* scratch = own != nullptr ? own->task.at_least(job.scratch_bytes) : nullptr;
     if (scratch == nullptr && job.scratch_bytes != 0) {
         job.out_of_memory = true;
         return;
     }
-    const int mine = job.joined.fetch_add(1, std::memory_order_relaxed);
     for (int i = 0; i < job.shares; ++i) {
         Share& share = job.share[(mine + i) % job.shares];
         while (!job.out_of_memory) {
@@ -123,12 +139,7 @@ int outcome(const Job& job) { return job.out_of_memory ? CG_OUT_OF_MEMORY : job.
 
 class Pool {
 public:
-    int run(int threads, Job& job) {
-        std::unique_lock<std::mutex> mine(busy_, std::try_to_lock);
-        if (!mine.owns_lock()) {
-            work(job);
-            return outcome(job);
-        }
+    void run(int threads, Job& job) {
         {
             std::lock_guard<std::mutex> hold(state_);
             while (workers_ < threads - 1 && spawn()) {}
@@ -142,7 +153,6 @@ public:
         std::unique_lock<std::mutex> hold(state_);
         job_ = nullptr;  // a worker that wakes late finds nothing to join
         done_.wait(hold, [this] { return active_.load(std::memory_order_relaxed) == 0; });
-        return outcome(job);
     }
 
 private:
@@ -180,7 +190,7 @@ private:
         }
     }
 
-    std::mutex busy_, state_;
+    std::mutex state_;
     std::condition_variable wake_, done_;
     std::atomic<uint64_t> generation_{0};
     std::atomic<int> active_{0};
@@ -191,11 +201,13 @@ private:
 alignas(Pool) char pool_storage[sizeof(Pool)];
 Pool* pool = nullptr;
 
-std::atomic<cg_team> borrowed{nullptr};
+std::atomic<bool> busy{false};  // a job is running
+std::atomic<cg_team> lent{nullptr};
 
 void start_empty() {
     pool = new (pool_storage) Pool;
-    borrowed = nullptr;  // fork() does not copy the host's threads either
+    busy = false;
+    lent = nullptr;  // fork() does not copy the host's threads either
 }
 
 const bool started = [] {
@@ -211,6 +223,52 @@ int positive_number(const char* text) {
     return end != text && (*end == '\0' || *end == ',') && value > 0 && value <= 4096 ? int(value) : 0;
 }
 
+enum class Choice { AUTOMATIC, OWN, SHARED };
+std::atomic<Choice> choice{Choice::AUTOMATIC};
+
+Choice asked_for() {
+    const char* asked = std::getenv("CONVGRAD_THREADPOOL");
+    if (asked == nullptr || *asked == '\0') return Choice::AUTOMATIC;
+    if (std::strcmp(asked, "own") == 0) return Choice::OWN;
+    if (std::strcmp(asked, "shared") == 0) return Choice::SHARED;
+    static std::atomic<bool> warned{false};
+    if (!warned.exchange(true))
+        std::fprintf(stderr, "convgrad: warning: CONVGRAD_THREADPOOL=%.40s is neither own nor shared; not heeded\n",
+                     asked);
+    return Choice::AUTOMATIC;
+}
+
+// The runtime whose threads this process computes on; null for the engine's own.
+const OpenMP* shared_runtime() { return choice != Choice::OWN && openmp_may_start() ? openmp() : nullptr; }
+
+// Whether this thread leads a team of the runtime, or may from now on.
+bool may_lead() {
+    Arenas* mine = arenas();
+    if (mine == nullptr) return false;
+    if (mine->leads || choice == Choice::SHARED) return true;
+    if (leaders.fetch_add(1) < MAX_LEADERS) return mine->leads = true;
+    --leaders;
+    return false;
+}
+
+void work_as_member(void* job) { work(*static_cast<Job*>(job)); }
+
+void run_together(int threads, Job& job) {
+    const OpenMP* runtime = shared_runtime();
+    if (runtime != nullptr && in_openmp_region()) return work(job);
+    if (busy.exchange(true, std::memory_order_acquire)) return work(job);
+    if (const cg_team team = lent) {
+        team(work_as_member, &job, uint32_t(threads), 0);
+    } else if (runtime != nullptr && may_lead()) {
+        // A whole team, whatever the number of tasks and of threads asked for: GCC's runtime ends the threads that a
+        // smaller one leaves out, and whoever opens the next region starts them anew.
+        runtime->parallel(work_as_member, &job, uint32_t(max(threads, runtime->max_threads())), 0);
+    } else {
+        pool->run(job.members, job);
+    }
+    busy.store(false, std::memory_order_release);
+}
+
 }  // namespace
 
 int run_tasks(int threads, index_t tasks, size_t scratch_bytes, TaskBody body, void* context) {
@@ -224,16 +282,23 @@ int run_tasks(int threads, index_t tasks, size_t scratch_bytes, TaskBody body, v
         job.share[i].next = tasks / job.shares * i + min(i, tasks % job.shares);
         job.share[i].end = tasks / job.shares * (i + 1) + min(i + 1, tasks % job.shares);
     }
-    const cg_team team = borrowed;
-    if (threads > 1 && tasks > 1 && team != nullptr) {
-        // All members are asked for, whatever the number of tasks: OpenMP ends threads that a smaller team leaves out.
-        team([](void* shared) { work(*static_cast<Job*>(shared)); }, &job, uint32_t(threads), 0);
-        return outcome(job);
-    }
-    if (threads > tasks) threads = int(tasks);
-    if (threads > 1 && started) return pool->run(threads, job);
-    work(job);
+    job.members = int(min(max(1, threads), tasks));
+    if (threads > 1 && tasks > 1 && started)
+        run_together(threads, job);
+    else
+        work(job);
     return outcome(job);
+}
+
+void choose_threads() {
+    choice = asked_for();
+    if (choice != Choice::OWN) look_for_openmp();
+}
+
+const char* threadpool() {
+    choose_threads();
+    const OpenMP* runtime = shared_runtime();
+    return lent != nullptr ? "lent" : runtime != nullptr ? runtime->path : "own";
 }
 
 char* shared_scratch(size_t bytes) {
@@ -254,6 +319,9 @@ int default_threads() {
     if (ours != nullptr && *ours != '\0' && !warned.exchange(true))
         std::fprintf(stderr, "convgrad: warning: CONVGRAD_NUM_THREADS=%.40s is no number from 1 to 4096; not heeded\n",
                      ours);
+    // What its owner told the runtime, as torch.set_num_threads does, holds for us too; also in a child of fork().
+    const OpenMP* runtime = choice != Choice::OWN ? openmp() : nullptr;
+    if (runtime != nullptr) return int(min(max(1, runtime->max_threads()), 4096));
     if (const int asked = positive_number(std::getenv("OMP_NUM_THREADS"))) return asked;
     cpu_set_t cores;
     if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
@@ -265,4 +333,4 @@ int default_threads() {
 
 }  // namespace cg
 
-extern "C" void cg_borrow_threads(cg_team team) { cg::borrowed = team; }
+extern "C" void cg_borrow_threads(cg_team team) { cg::lent = team; }

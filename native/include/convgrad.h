@@ -94,13 +94,20 @@ CG_API const char *cg_last_error(void);
  * results in such a tensor would be written over each other. More than 64 axes count as 1, a size of 0 as 0. */
 CG_API int32_t cg_may_overlap_itself(int32_t axes, const int64_t *sizes, const int64_t *strides, int64_t item);
 
-/* CONVGRAD_NUM_THREADS, else OMP_NUM_THREADS, else the cores this process may use. */
+/* CONVGRAD_NUM_THREADS; else what the OpenMP runtime of cg_threadpool() would give the calling thread; else
+ * OMP_NUM_THREADS; else the cores this process may use. */
 CG_API int32_t cg_default_threads(void);
 
-/* Threads of the host process instead of the engine's own: `team` calls member(context) on up to `members` threads
- * at once, the caller's among them, and returns when all have returned (the call GOMP_parallel of an OpenMP runtime
- * is one). Two pools of one process would compete for its cores. Null gives the work back to the engine's own threads;
- * so does fork() in the child. Results are the same bits either way. */
+/* Whose threads compute: the path of an OpenMP runtime that is in the process already ("libgomp", "libomp", "libiomp" and
+ * whatever follows; looked for anew whenever something was loaded), or "own": where there is none, in a child of fork(),
+ * while the process ends. Two pools of one process would compete for its cores. CONVGRAD_THREADPOOL=own keeps to the
+ * engine's own threads; =shared uses the runtime's from any number of the program's threads, which is four at once
+ * otherwise, as GCC's runtime keeps a team for each. Calls from inside a parallel region compute on the calling thread.
+ * Results are the same bits either way. */
+CG_API const char *cg_threadpool(void);
+
+/* Threads of the host process instead ("lent"): `team` calls member(context) on up to `members` threads at once, the
+ * caller's among them, and returns when all have returned. Null ends that; so does fork() in the child. */
 typedef void (*cg_team)(void (*member)(void *), void *context, uint32_t members, uint32_t flags);
 CG_API void cg_borrow_threads(cg_team team);
 

@@ -21,7 +21,7 @@ LINE = "conv n1 c2>3 i5x5 k3x3 s0 p1 fp32 on=A2"
 SOURCE = Path(convgrad.__file__).parent
 SPOKEN = ("cli", "text", "lab/judging", "lab/run")
 """Rooms and modules whose texts all reach a person ..."""
-RAISING = ("core", "rules", "engines", "calls", "lab", "functional.py", "torch/scanning.py", "torch/meta_run.py",
+RAISING = ("core", "rules", "engines", "calls", "lab", "functional.py", "torch/scanning.py", "torch/model_run.py",
            "torch/onnx_file.py")  # fmt: skip
 """... and those of which the errors do: texts in a `raise`, or called `message` before it."""
 NOT_SAID = (

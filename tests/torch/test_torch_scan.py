@@ -297,3 +297,61 @@ def test_onnx_not_installed(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match="pip install onnx"):
         door.scan(tmp_path / "m.onnx")
+
+
+class AsksForAValue(nn.Module):
+    """Whether it adds one depends on numbers, which shapes alone do not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+
+    def forward(self, x):
+        y = self.norm(self.convolution(x))
+        return y + 1 if y.mean().item() > 0 else y
+
+
+class Gated(nn.Module):
+    """A module that asks for a value, inside another."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.gate = nn.Conv2d(3, 3, 3), AsksForAValue()
+
+    def forward(self, x):
+        return self.gate(self.stem(x))
+
+
+def test_a_model_that_asks_for_a_value_is_named_and_scanned_on_the_cpu():
+    """The refusal names the module and the way out, which finds what a model without the question has."""
+    model = Gated()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with pytest.raises(convgrad.ConvGradError, match=r"\(in gate\).*item.*device=\"cpu\""):
+        door.scan(model, (2, 3, 9, 9))
+    found = door.scan(model, (2, 3, 9, 9), device="cpu")
+    plain = door.scan(nn.Sequential(model.stem, model.gate.convolution, model.gate.norm), (2, 3, 9, 9))
+    assert [row.line for row in found] == [row.line for row in plain]
+    assert [row.layer for row in found] == ["stem", "gate.convolution"]
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_scan_on_the_cpu_from_the_command_line(tmp_path, capsys):
+    """--device cpu makes the model there and runs it; without it the refusal says so; other devices are refused."""
+    file = tmp_path / "gated.py"
+    file.write_text(
+        "import torch\n"
+        "class Gated(torch.nn.Conv2d):\n"
+        "    def __init__(self): super().__init__(3, 4, 3)\n"
+        "    def forward(self, x):\n"
+        "        y = super().forward(x)\n"
+        "        return y if y.sum() > 0 else -y\n"
+    )
+    line = ["scan", f"{file}:Gated", "--input", "1,3,8,8", "--product", "A2"]
+    assert command_line.main(line) != 0
+    assert "--device cpu" in capsys.readouterr().err
+    assert command_line.main([*line, "--device", "cpu"]) == 0
+    assert "conv2d" in capsys.readouterr().out
+    with pytest.raises(convgrad.ConvGradError, match="device must be meta or cpu"):
+        door.scan(nn.Conv2d(3, 4, 3), (1, 3, 8, 8), device="npu")

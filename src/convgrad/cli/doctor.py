@@ -44,6 +44,7 @@ def findings() -> dict[str, Any]:
         "engine": info.engine,
         "isa": info.isa,
         "threads": info.threads,
+        "threadpool": info.threadpool,
         "library": info.library,
         "reason": library.why_not(),
         "needed": {name: _version(name) for name in NEEDED},
@@ -73,7 +74,8 @@ def _command(arguments: argparse.Namespace) -> int:
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
-    rows = [(key, found[key]) for key in ("convgrad", "python", "platform", "engine", "isa", "threads", "library")]
+    shown = ("convgrad", "python", "platform", "engine", "isa", "threads", "threadpool", "library")
+    rows = [(key, found[key]) for key in shown]
     rows += list(found["needed"].items()) + list(found["environment"].items())
     lines = [table(("", sys.executable), [(say(name), value) for name, value in rows if value != ""])]
     lacks = say("missing")

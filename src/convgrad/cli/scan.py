@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _HELP = """\
 Lists every convolution of a model and what each product says to its backward call: accepted, computed in fewer bits,
-or refused, with the rule and a way out. The model runs on the meta device: nothing is computed or allocated.
+or refused, with the rule and a way out. The model runs on the meta device: nothing is computed or allocated. One that
+asks for values on the way (`Tensor.item()`) runs on real tensors with --device cpu.
 
   convgrad scan networks:resnet50 --input 1,3,224,224
   convgrad scan networks:Video --input 2,3,16,112,112 --product A2,910 --dtype bfloat16
@@ -46,6 +47,8 @@ def add_command(subparsers: Any) -> None:
     parser.add_argument("--math", choices=MATH_NAMES, help="cubeMathType (default: what allow_hf32 stands for)")
     parser.add_argument("--no-hf32", action="store_true", help="the device's allow_hf32 switch turned off")
     parser.add_argument("--dtype", help="as if the model were converted first: bfloat16, float16 ...")
+    parser.add_argument("--device", choices=("meta", "cpu"), default="meta",
+                        help="run on shapes alone, or on real tensors for a model that asks for values")  # fmt: skip
     parser.add_argument("--conformance", choices=CONFORMANCES, default=DEFAULT_CONFORMANCE,
                         help="which reading of the contract (default: %(default)s)")  # fmt: skip
     parser.add_argument("--output", "-o", type=Path, metavar="FILE", help="write the JSON to a file too")
@@ -69,13 +72,13 @@ def _run(arguments: argparse.Namespace) -> int:
     asked = [product_key(name) for text in arguments.product or [] for name in text.split(",") if name]
     names = asked or list(products.ONE_OF_EACH)
     is_file = arguments.model.endswith(".onnx")
-    model = arguments.model if is_file else _model(arguments.model)
+    model = arguments.model if is_file else _model(arguments.model, arguments.device)
     inputs = None if is_file and not arguments.input else arguments.input[0] if is_file else tuple(arguments.input)
     if not is_file and not inputs:
         raise UsageError("give the shape of the model's input: --input 1,3,224,224")
     found = scan(
         model, inputs, names, math=arguments.math, allow_hf32=not arguments.no_hf32, dtype=arguments.dtype,
-        conformance=arguments.conformance,
+        conformance=arguments.conformance, device=arguments.device,
     )
     if arguments.output is not None:
         found.write_json(arguments.output)
@@ -88,8 +91,8 @@ def _run(arguments: argparse.Namespace) -> int:
     return ExitCode.REFUSED if found.count(Answer.REFUSED) else ExitCode.PASS
 
 
-def _model(text: str) -> nn.Module:
-    """The module `module:name` or `file.py:name` stands for, made on the meta device."""
+def _model(text: str, device: str) -> nn.Module:
+    """The module `module:name` or `file.py:name` stands for, made on the device."""
     import torch
     from torch import nn
 
@@ -106,10 +109,10 @@ def _model(text: str) -> nn.Module:
     if not callable(found):
         raise UsageError(f"{text} is neither a torch.nn.Module nor something that makes one")
     try:
-        with torch.device("meta"):
+        with torch.device(device):
             made = found()
     except Exception as error:
-        raise UsageError(f"{text} cannot be made without arguments on the meta device: {error}") from error
+        raise UsageError(f"{text} cannot be made without arguments on the device {device}: {error}") from error
     if not isinstance(made, nn.Module):
         raise UsageError(f"{text} made a {type(made).__name__}, not a torch.nn.Module")
     return made

@@ -41,6 +41,8 @@ class EngineInfo:
     isa: str
     threads: int
     library: str
+    threadpool: str = ""
+    """Whose threads: "own", or the path of the OpenMP runtime that PyTorch or another package brought along."""
 
 
 def chosen() -> str:
@@ -55,7 +57,8 @@ def info() -> EngineInfo:
     """What `convgrad.engine_info()` tells."""
     if chosen() == "reference":
         return EngineInfo("reference", "numpy", 1, "")
-    return EngineInfo("native", library.isa(), library.default_threads(), str(library.library_path()))
+    threads, where = library.default_threads(), str(library.library_path())
+    return EngineInfo("native", library.isa(), threads, where, library.threadpool())
 
 
 def prepared(plan: Plan) -> Plan:

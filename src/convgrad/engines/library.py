@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import os
 import struct
 import sys
 import warnings
@@ -50,7 +51,7 @@ def library() -> ctypes.CDLL:
         ("cg_last_error", ctypes.c_char_p, ()),
         ("cg_may_overlap_itself", number, (number, address, address, ctypes.c_int64)),
         ("cg_default_threads", number, ()),
-        ("cg_borrow_threads", None, (address,)),
+        ("cg_threadpool", ctypes.c_char_p, ()),
         ("cg_isa_name", ctypes.c_char_p, ()),
         ("cg_path_name", ctypes.c_char_p, (number,)),
         ("cg_path_condition", ctypes.c_char_p, (number,)),
@@ -117,13 +118,13 @@ def isa() -> str:
 
 
 def default_threads() -> int:
-    """CONVGRAD_NUM_THREADS, else OMP_NUM_THREADS, else the cores this process may use."""
+    """CONVGRAD_NUM_THREADS, else those of the OpenMP runtime in use, else OMP_NUM_THREADS, else the process's cores."""
     return int(library().cg_default_threads())
 
 
-def borrow_threads(team: int | None) -> None:
-    """The engine computes on the threads of another runtime: `team` is the address of its GOMP_parallel."""
-    library().cg_borrow_threads(team)
+def threadpool() -> str:
+    """Whose threads compute: "own", or the path of an OpenMP runtime that is in the process already."""
+    return os.fsdecode(library().cg_threadpool())
 
 
 @cache

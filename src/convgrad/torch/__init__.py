@@ -17,9 +17,6 @@ from convgrad.torch.emulation import Call, Emulation, Record, emulate
 from convgrad.torch.functional import conv_backward, conv_tbc, conv_tbc_backward, convolution
 from convgrad.torch.layer_impact import Impact, impact
 from convgrad.torch.scanning import Answer, Convolution, Finding, Scan, scan
-from convgrad.torch.threads import share_threads
-
-share_threads()
 
 __all__ = [
     "Answer",

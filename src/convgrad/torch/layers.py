@@ -6,6 +6,7 @@ just before the operator runs), and inside the backward call it is the number of
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,6 +25,7 @@ class LayerNames:
         self._running = threading.local()
         self._by_node: dict[int, str] = {}
         self._hooks: list[tuple[Any, Any]] = []
+        self._failed: tuple[BaseException | None, str] = (None, "")
 
     def __enter__(self) -> LayerNames:
         before = register_module_forward_pre_hook(self._entered)
@@ -40,6 +42,11 @@ class LayerNames:
         """Name of the layer running forward on this thread; empty outside of any module."""
         stack = self._stack()
         return stack[-1][1] if stack else ""
+
+    def failed_in(self, error: BaseException) -> str:
+        """Name of the innermost module whose forward raised this; empty when none did."""
+        raised, name = self._failed
+        return name if raised is error else ""
 
     def keep(self, tensors: tuple[object, ...]) -> None:
         """Called inside a forward operator: the node it was made for belongs to the current layer."""
@@ -73,6 +80,9 @@ class LayerNames:
 
     def _left(self, module: Module, inputs: Any, output: Any) -> None:
         stack = self._stack()
+        raised = sys.exc_info()[1]  # hooks of a module that raises run while its exception is handled
+        if raised is not None and raised is not self._failed[0]:
+            self._failed = (raised, self.current())
         while stack and stack.pop()[0] is not module:
             pass  # a module whose forward raised never says that it was left
 

@@ -28,7 +28,7 @@ from convgrad.torch.calls import Settings
 from convgrad.torch.convolutions import Seen
 from convgrad.torch.emulation import default_math
 from convgrad.torch.memory import dtype_name
-from convgrad.torch.meta_run import run_on_meta
+from convgrad.torch.model_run import DEVICES, run_model
 
 
 class Answer(Enum):
@@ -198,13 +198,14 @@ class Scan(Sequence[Convolution]):
 def scan(
     model: nn.Module | str | Path, inputs: object = None, products: Sequence[str] = ONE_OF_EACH, *,
     math: str | int | None = None, allow_hf32: bool = True, conformance: str = DEFAULT_CONFORMANCE,
-    dtype: torch.dtype | str | None = None,
+    dtype: torch.dtype | str | None = None, device: str = "meta",
 ) -> Scan:
     """What each product says to every convolution of `model`, without computing or allocating anything.
 
     `inputs`: a tensor, a shape, a sequence of either (positional arguments), or a dict of them (keyword arguments).
     `model` may also be the path of an ONNX file (with `onnx` installed; its own input shapes unless `inputs` is given).
     `math` and `allow_hf32` as for `emulate`. `dtype` asks about the model as if it were converted to that dtype first.
+    `device="cpu"` runs the model on copies of its tensors, for one that asks for values on the way (`Tensor.item()`).
     """
     settings = [
         Settings.of(p, default_math(math, allow_hf32), conformance)
@@ -212,13 +213,16 @@ def scan(
     ]
     if not settings:
         raise ConvGradError("products is empty", rule="scan.products", value=())
+    if device not in DEVICES:
+        message = f"device must be {' or '.join(DEVICES)}, got {device!r}"
+        raise ConvGradError(message, rule="scan.device", value=device)
     wanted = _dtype(dtype)
     if isinstance(model, (str, Path)):
         from convgrad.torch.onnx_file import convolutions_of
 
         name, seen = Path(model).name, convolutions_of(Path(model), inputs, wanted)
     elif isinstance(model, nn.Module):
-        name, seen = type(model).__name__, run_on_meta(model, inputs, wanted)
+        name, seen = type(model).__name__, run_model(model, inputs, wanted, device)
     else:
         kind = type(model).__name__
         message = f"model must be a torch.nn.Module or the path of an ONNX file, not {kind}"
