@@ -98,6 +98,7 @@ int FilterObject::set_single_shape(uint64_t M, uint64_t N, uint64_t K, cgt_where
 // Both operands and gradWeight lie plane after plane: with dilationD 1 the next columns are those of the next window
 // plane.
 int FilterObject::set_planes(uint64_t planes, cgt_where where) {
+    trace("SetPlanes", text(planes), where);
     if (!enter(Call::SetSingleShape, where)) return CGT_REFUSED;
     planes_ = t_.dilationD == 1 ? std::max<int64_t>(1, least(planes, t_.dk).clamped()) : 1;
     return CGT_OK;

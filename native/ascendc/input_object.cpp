@@ -110,6 +110,7 @@ int InputObject::set_single_shape(uint64_t M, uint64_t K, uint64_t N, cgt_where 
 }
 
 int InputObject::set_planes(uint64_t planes, cgt_where where) {
+    trace("SetPlanes", text(planes), where);
     if (!enter(Call::SetSingleShape, where)) return CGT_REFUSED;
     if (planes == 0 || planes > t_.di)
         stop("shape.planes",

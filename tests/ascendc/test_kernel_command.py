@@ -134,6 +134,16 @@ def test_template_instances_records_by_value_and_own_tilings(capsys, tmp_path):
     assert code == 1 and first["rule"].startswith("tiling.") and "iterateOrder" in first["text"]
 
 
+@pytest.mark.parametrize("kernel", ["operator_input", "operator_filter", "operator_ncdhw"])
+def test_kernels_in_the_older_spelling(capsys, kernel):
+    """Several planes a walk, columns over window planes, vector cores that turn raw tiles: right, and replayed."""
+    line = "conv n1 c20>24 i4x8x6 k2x3x3 s1x1x1 p0x1x1 fp16"
+    words = (str(KERNELS / f"{kernel}.cpp"), "--line", line, "--cores", "3", "--tiling-key", "1", "--json")
+    code, out, _ = answer(capsys, *words)
+    told = json.loads(out)
+    assert code == 0 and told["ok"] and told["walks"] > 0 and told["findings"] == [], told
+
+
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -138,6 +138,7 @@ class Walk:
     other: int
     output: int | None = None
     atomic: bool = False
+    planes: int = 1
 
 
 @dataclass(slots=True)
@@ -181,6 +182,7 @@ class Replay:
         self._results = self._result_regions()
         self._judged: set[int] = set()
         self._places: dict[str, str] = {}
+        self._counts_terms = True
         self.reports: list[KernelReport] = []
         for event in launch.events:
             self._play(event)
@@ -345,6 +347,9 @@ class Replay:
             if getattr(kernel, kept) is tensor:
                 self._name(region, name)
                 player.calls[call] = (element,)
+        elif call == "SetPlanes":  # of the older spelling
+            if kernel._enter("SetSingleShape"):
+                self._set_planes(player, args[0])
         elif call in ("SetSingleShape", "SetStartPosition"):
             getattr(kernel, call)(*args)
             player.calls[call] = tuple(args)
@@ -358,10 +363,24 @@ class Replay:
         else:
             kernel.End()
 
+    def _set_planes(self, player: Player, planes: int) -> None:
+        """How many planes a walk covers: of gradInput, or the window planes that columns may run on into."""
+        kernel, t = player.kernel, player.kernel.tiling
+        assert t is not None
+        if isinstance(kernel, Conv3DBackpropFilter):
+            kernel._planes = max(1, min(planes, t.dk)) if t.dilationD == 1 else 1
+            self._counts_terms &= kernel._planes == 1  # a box of terms lies in one window plane
+        elif not 0 < planes <= t.di:
+            message = f"SetSingleShape: a walk covers 1...{t.di} gradInput planes, got {planes}"
+            raise TilingError(message, "shape.planes")
+        else:
+            kernel._planes = planes
+
     def _begin(self, player: Player, core: int) -> None:
         calls, other = player.calls, "SetWeight" if isinstance(player.kernel, Conv3DBackpropInput) else "SetInput"
         m, n, k = calls["SetSingleShape"]
-        player.walk = Walk(core, (m, n, k), calls["SetStartPosition"], calls["SetGradOutput"][0], calls[other][0])
+        pointers = calls["SetGradOutput"][0], calls[other][0]
+        player.walk = Walk(core, (m, n, k), calls["SetStartPosition"], *pointers, planes=player.kernel._planes)
         self.walks.append(player.walk)
 
     def _store(self, player: Player, region: int, element: int, atomic: int, sequential: bool) -> None:
@@ -382,7 +401,7 @@ class Replay:
 
     def _summed(self, part: PartOfSum) -> None:
         for region, reduction in self._reductions.items():
-            if part.output.memory is self._views.get((region, np.dtype(np.float32).str)):
+            if self._counts_terms and part.output.memory is self._views.get((region, np.dtype(np.float32).str)):
                 reduction.summed(part)
 
     # ---- the end
@@ -398,12 +417,18 @@ class Replay:
                 self.reports.append(input_coverage.summarise(record, ledger, findings))
             elif isinstance(record, TConv3DBpFilterTiling):
                 findings.name_of = filter_coverage.element_name(record)
-                self.reports.append(filter_coverage.summarise(record, ledger, self._reductions.get(region), findings))
+                reduction = self._reductions.get(region) if self._counts_terms else None
+                self.reports.append(filter_coverage.summarise(record, ledger, reduction, findings))
 
     def blocks(self) -> tuple[Block, ...] | tuple[FilterBlock, ...]:
         """The walks as blocks of work: what golden tiles, traffic and pictures are made of."""
         if isinstance(self.record, TConv3DBackpropInputTiling):
-            return tuple(input_blocks(self.record, self.walks))
+            planes = [
+                replace(walk, start=(walk.start[0] + plane, walk.start[1]), planes=1)
+                for walk in self.walks
+                for plane in range(walk.planes)
+            ]
+            return tuple(input_blocks(self.record, planes))
         if isinstance(self.record, TConv3DBpFilterTiling):
             return tuple(filter_blocks(self.record, self.walks))
         return ()

@@ -176,7 +176,8 @@ def write_files(arguments: argparse.Namespace, result: Result, scratch: Path) ->
     except TileKernelError as error:
         if error.rule == "picture.plane":
             raise
-        tell(f"convgrad: the walks of this kernel cannot be drawn or followed: {error.message}", file=sys.stderr)
+        if arguments.svg or arguments.golden:
+            tell(f"convgrad: the walks of this kernel cannot be drawn or followed: {error.message}", file=sys.stderr)
     return traffic
 
 
@@ -220,6 +221,8 @@ def print_result(arguments: argparse.Namespace, result: Result, traffic: Traffic
         tell_under("ran", f"{ran.died}; its last call: {result.where or 'none'}", "red")
     else:
         tell_under("ran", f"to its end, {counted(len(replay.walks) if replay else 0, 'walk')}")
+        if replay is None or not replay.walks:
+            tell_under("", "it walks nothing: does it ask for a tiling key (--tiling-key)?", "yellow")
     for line in ran.output.splitlines()[:20]:
         print(f"  {printable(line)}")
     for report in replay.reports if replay and not ran.died else ():

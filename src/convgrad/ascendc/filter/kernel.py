@@ -63,6 +63,7 @@ class Conv3DBackpropFilter(TileObject[TConv3DBpFilterTiling, FilterTile]):
         self._told = taken
         self._shape: FilterShape | None = None
         self._ho_start: int | None = None
+        self._planes = 1  # window planes that N may run on into: only in the older spelling, which has no Python form
         self._input: GlobalTensor | None = None
         self._tiles: list[FilterTile] = []
         self._next = 0
@@ -78,7 +79,7 @@ class Conv3DBackpropFilter(TileObject[TConv3DBpFilterTiling, FilterTile]):
     def SetSingleShape(self, singleShapeM: int, singleShapeN: int, singleShapeK: int) -> None:
         """Channels, columns and positions of the next walk. Note the order: M, N, K."""
         if self._enter("SetSingleShape"):
-            self._shape = filter_shape(self._tiling(), singleShapeM, singleShapeN, singleShapeK)
+            self._shape = filter_shape(self._tiling(), singleShapeM, singleShapeN, singleShapeK, self._planes)
 
     def SetStartPosition(self, hoStartIdx: int) -> None:
         """The first gradOutput row of the next walk; it says how much top padding the input has."""

@@ -34,8 +34,11 @@ class FilterTile:
         return f"tile (i {self.i}, j {self.j})"
 
 
-def filter_shape(t: TConv3DBpFilterTiling, M: int, N: int, K: int) -> FilterShape:
-    """Counts and tails from `SetSingleShape(M, N, K)`; channels are rounded up to whole blocks, K is whole rows."""
+def filter_shape(t: TConv3DBpFilterTiling, M: int, N: int, K: int, planes: int = 1) -> FilterShape:
+    """Counts and tails from `SetSingleShape(M, N, K)`; channels are rounded up to whole blocks, K is whole rows.
+
+    planes    window planes that the columns may run on into
+    """
     if min(M, N, K) <= 0:
         raise TilingError(f"SetSingleShape: M, N and K must be above 0, got M {M}, N {N}, K {K}", "shape.positive")
     if N % t.window_area:
@@ -44,7 +47,8 @@ def filter_shape(t: TConv3DBpFilterTiling, M: int, N: int, K: int) -> FilterShap
     if K % t.wo:
         raise TilingError(f"SetSingleShape: K must be whole rows of wo = {t.wo}, got {K}{swapped}", "shape.k")
     columns = ceil_div(N // t.window_area, t.c0) * t.c0 * t.window_area
-    limits = (("M", M, t.weight_cout), ("N", columns, t.cin1G * t.c0 * t.window_area), ("K", K, t.ho * t.wo))
+    most_columns = t.cin1G * t.c0 * t.window_area * planes
+    limits = (("M", M, t.weight_cout), ("N", columns, most_columns), ("K", K, t.ho * t.wo))
     for name, value, most in limits:
         if value > most:
             raise TilingError(

@@ -73,6 +73,7 @@ class Conv3DBackpropInput(TileObject[TConv3DBackpropInputTiling, Tile]):
         self._cube = StagedCube() if staged else None
         self._shape: SingleShape | None = None
         self._start: tuple[int, int] | None = None
+        self._planes = 1  # gradInput planes of a walk: more only in the older spelling, which has no Python form
         self._weight: GlobalTensor | None = None
         self._position = (0, 0, 0)
         self._row_start = 0
@@ -206,7 +207,7 @@ class Conv3DBackpropInput(TileObject[TConv3DBackpropInputTiling, Tile]):
             self._refuse_mistakes(weight_mistakes(t, self._weight.offset, shape))
 
     def _advance(self, t: TConv3DBackpropInputTiling, shape: SingleShape) -> bool:
-        """Move to the next tile, then to the next plane; False past the one plane of a single shape."""
+        """Move to the next tile, then to the next plane; False past the last plane of a single shape."""
         assert self._start is not None
         i, j, plane = self._position
         if t.iterateOrder == 1:
@@ -220,7 +221,7 @@ class Conv3DBackpropInput(TileObject[TConv3DBackpropInputTiling, Tile]):
         if j >= shape.n.count or i >= shape.m.count:
             i, j, plane = 0, 0, plane + 1
         self._position = (i, j, plane)
-        return (i, j) != (0, 0) or plane <= self._start[0]
+        return (i, j) != (0, 0) or plane < self._start[0] + self._planes
 
     def _compute(
         self, t: TConv3DBackpropInputTiling, shape: SingleShape, tile: Tile, taps: list[tuple[int, int]]
