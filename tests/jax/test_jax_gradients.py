@@ -167,3 +167,31 @@ def test_without_jax():
               "except ImportError as error: print(error)"  # fmt: skip
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "convgrad.jax needs JAX: pip install 'convgrad[jax]' (jax>=0.7)\n"
+
+
+def test_a_jax_without_the_interface(monkeypatch):
+    """Where JAX has no foreign function interface the interpreter is asked: the same bits, compiled too."""
+    from convgrad.jax import calls
+
+    x, w = np.ones((1, 2, 5), np.float32), np.full((3, 2, 3), 0.1, np.float32)
+    usual = np.asarray(jax.jit(door.convolution)(x, w))
+    monkeypatch.delattr(jax, "ffi")
+    calls.registered.cache_clear()
+    jax.clear_caches()
+    try:
+        assert not calls.registered()
+        assert np.array_equal(jax.jit(lambda x, w: door.convolution(x, w))(x, w), usual)
+    finally:
+        monkeypatch.undo()
+        calls.registered.cache_clear()
+        jax.clear_caches()
+    assert calls.registered()
+
+
+def test_numpy_arrays_and_dtypes_that_have_no_place():
+    """NumPy arrays are taken as JAX's own are; whole and complex numbers are refused by name."""
+    x, w = np.ones((1, 2, 5), np.float32), np.ones((3, 2, 3), np.float32)
+    assert np.array_equal(door.convolution(x, w), door.convolution(jnp.asarray(x), jnp.asarray(w)))
+    for dtype in (np.int32, np.complex64):
+        with pytest.raises(convgrad.ConvGradError, match=np.dtype(dtype).name):
+            door.convolution(x.astype(dtype), w.astype(dtype))

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import random
 import zipfile
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import torch.nn.functional as F
 from convgrad.cli.command_line import main
 from convgrad.core import rounding, standards
 from convgrad.lab.dumps import calls, judging, reading, report
+from convgrad.text.terminal import UsageError
 
 HEADER = (
     "NPU Name,Bench Name,NPU Dtype,Bench Dtype,NPU Tensor Shape,Bench Tensor Shape,NPU Requires_grad,"
@@ -331,3 +333,41 @@ def test_a_large_dump_is_read_without_its_tensors(tmp_path):
     for file in (r.directory / "dump_tensor_data").iterdir():
         file.unlink()
     assert len(reading.read(reading.find_units(path)[0]).entries) == 5000
+
+
+ODD = (None, True, -1, 1.5, "x", "", [], {}, [[]], 2**70, -(2**63), float("nan"), "torch.complex64", "torch.float64",
+       [1, 2], {"type": "torch.Tensor"}, "../x", "a\x00b")  # fmt: skip
+
+
+def places(found, path=()):
+    """Every place inside a document."""
+    for key in found if isinstance(found, dict) else range(len(found)) if isinstance(found, list) else ():
+        yield (*path, key)
+        yield from places(found[key], (*path, key))
+
+
+def test_damaged_documents_end_in_a_sentence(tmp_path):
+    """Any entry lost or of another kind: a remark or a usage error, and every report can still be written."""
+    path = network(tmp_path).write()
+    (unit,) = reading.find_units(path)
+    whole = (unit / "dump.json").read_text("utf-8")
+    rng = random.Random(0)
+    everywhere = list(places(json.loads(whole)))
+    for _ in range(40):
+        document = json.loads(whole)
+        *way, last = rng.choice(everywhere)
+        holder = document
+        for key in way:
+            holder = holder[key]
+        if rng.random() < 0.3:
+            del holder[last]
+        else:
+            holder[last] = rng.choice(ODD)
+        (unit / "dump.json").write_text(json.dumps(document), "utf-8")
+        try:
+            layers = judged(path, ("cpu", "A2"))
+        except UsageError:
+            continue
+        assert all("\n" not in x.remark for x in layers)
+        assert report.csv_text(layers, "cpu").startswith(HEADER) and "</html>" in report.html("x", layers, "cpu")
+        report.text(layers)

@@ -132,7 +132,9 @@ def _bytes(dtype: str) -> int:
 
 @cache
 def registered() -> bool:
-    """Whether the engine is known to XLA; no where JAX brings another major version of the interface."""
+    """Whether the engine is known to XLA; no where JAX brings another major version of the interface, or none."""
+    if not hasattr(jax, "ffi"):
+        return False
     header = Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
     try:
         found = re.search(r"define XLA_FFI_API_MAJOR (\d+)", header.read_text("utf-8"))
