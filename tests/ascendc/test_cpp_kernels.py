@@ -220,12 +220,18 @@ def test_type_parameters_are_checked_by_the_compiler(old: str, new: str, words: 
 @pytest.mark.parametrize("compiler", ["g++", pytest.param("clang++", marks=pytest.mark.skipif(
     shutil.which("clang++") is None, reason="there is no clang++"))])  # fmt: skip
 @pytest.mark.parametrize("standard", ["c++17", "c++20"])
-def test_kernels_compile_silently(compiler: str, standard: str) -> None:
-    """Both compilers and standards, all warnings as errors, also with private and protected made public."""
-    for source in ("documented_input.cpp", "documented_filter.cpp"):
-        for flags in ((), ("-Dprivate=public", "-Dprotected=public"), ("-fno-exceptions", "-O2")):
-            done = compiled(source, f"-std={standard}", *STRICT_WARNINGS, *flags, compiler=compiler)
-            assert (done.returncode, done.stderr) == (0, ""), (source, flags)
+@pytest.mark.parametrize("optimised", ["-O0", "-O2"])
+def test_kernels_compile_silently(compiler: str, standard: str, optimised: str, tmp_path: Path) -> None:
+    """Compilers, standards, optimisation: all warnings as errors, also with private and protected made public."""
+    strict = (f"-std={standard}", optimised, *STRICT_WARNINGS)
+    public = ("-Dprivate=public", "-Dprotected=public")
+    for source in ("documented_input.cpp", "documented_filter.cpp", "operator_ncdhw.cpp", "operator_filter.cpp"):
+        flags = {"documented_filter.cpp": ("-fno-exceptions",), "operator_ncdhw.cpp": public}.get(source, ())
+        done = compiled(source, *strict, *flags, compiler=compiler)
+        assert (done.returncode, done.stderr) == (0, ""), (source, flags)
+    source = "documented_input.cpp" if standard == "c++17" else "operator_input.cpp"
+    done = wrapper([str(KERNELS / source), *strict, "-c", "-o", str(tmp_path / "kernel.o")], compiler)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_every_header_compiles_alone(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from convgrad.ascendc import (
+    AddressError,
     CallOrderError,
     Conv3DBackpropInput,
     Conv3DBackpropInputTilingData,
@@ -301,6 +302,23 @@ def test_nan_in_grad_output_reaches_what_its_window_reaches():
     wrong = np.argwhere(np.isnan(result))
     assert {tuple(place) for place in wrong} == {(0, channel, 0, 2, 3) for channel in range(3)}
     assert np.array_equal(result[~np.isnan(result)], expected[~np.isnan(result)])
+
+
+def test_raw_tiles_into_an_ncdhw_gradient_are_refused():
+    """GetTensorC of an NCDHW object takes a workspace; the gradInput tensor itself is store.ncdhw, as in C++."""
+    planned, expected = run(replace(random_problem(12), cores=1))
+    t, block = planned.tiling, planned.blocks[0]
+    formats = (ConvFormat.FRACTAL_Z_3D, ConvFormat.ND, ConvFormat.NDC1HWC0, ConvFormat.NCDHW)
+    kernel = Conv3DBackpropInput(*(ConvType(TPosition.GM, f, int32_t if f is ConvFormat.ND else half) for f in formats))
+    kernel.Init(t)
+    kernel.SetSingleShape(block.M, block.K, block.N)
+    kernel.SetStartPosition(block.plane, block.ho_start)
+    kernel.SetGradOutput(GlobalTensor(planned.grad_output_gm)[block.offset_a])
+    kernel.SetWeight(GlobalTensor(planned.weight_gm)[block.offset_b])
+    assert kernel.Iterate()
+    with pytest.raises(AddressError, match="gradInput is declared NCDHW: GetTensorC leaves raw tiles at") as caught:
+        kernel.GetTensorC(GlobalTensor(np.zeros(expected.size, np.float16), name="gradInput"))
+    assert caught.value.rule == "store.ncdhw"
 
 
 @pytest.mark.parametrize("finished", [True, False])

@@ -38,6 +38,11 @@ INPUT_OPERANDS = (
     OperandRow("gradOutput", (ConvFormat.NDC1HWC0,), SIXTEEN_BIT),
     OperandRow("gradInput", (ConvFormat.NDC1HWC0, ConvFormat.NCDHW), SIXTEEN_BIT),
 )
+RAW_TILES = Mistake(
+    "store.ncdhw", "gradInput is declared NCDHW",
+    "GetTensorC leaves raw tiles at GetBlockIdx() * baseM * baseN of its pointer; give it a workspace and store the "
+    "tile with the vector core, or declare NDC1HWC0",
+)  # fmt: skip
 
 
 class Conv3DBackpropInput(TileObject[TConv3DBackpropInputTiling, Tile]):
@@ -266,7 +271,10 @@ class Conv3DBackpropInput(TileObject[TConv3DBackpropInputTiling, Tile]):
         assert self._tile is not None and self._shape is not None
         assert self._grad_output is not None and self._weight is not None
         t = self._tiling()
-        if self.types[3].format is not ConvFormat.NDC1HWC0 or output.size != t.grad_input_size:
+        if self.types[3].format is ConvFormat.NCDHW:
+            whole = output.size in (t.grad_input_size, t.batch * t.cin * t.di * t.hi * t.wi)
+            return [RAW_TILES] if whole and output.memory.name != "workspace" else []
+        if output.size != t.grad_input_size:
             return []
         mistakes = grad_input_mistakes(t, output.offset, self._tile.plane, self._row_start, self._shape)
         if mistakes or (self._grad_output.size, self._weight.size) != (t.grad_output_size, t.weight_size):
