@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 TORCH ?= torch==2.13.0
 JOBS ?= 2
 
-.PHONY: training-plot bench-torch demo wheels site pictures test lint check generate clean scaleout campaign-cases campaign campaign-short sanitize fuzz parity digests digests-write mutants
+.PHONY: training-plot bench-torch demo wheels site pictures test lint check generate man clean scaleout campaign-cases campaign campaign-short sanitize fuzz parity digests digests-write mutants
 
 demo: $(CORE)
 	$(BIN)/python examples/demo.py
@@ -47,6 +47,8 @@ digests-write: $(READY)
 MUTANT_JOBS ?= 1
 mutants: $(READY)
 	$(BIN)/python tests/mutants --jobs $(MUTANT_JOBS) --only "$(ONLY)"
+
+man: generate  # docs/man, which wheels install
 
 generate: $(READY)
 	$(BIN)/python tools/generate.py

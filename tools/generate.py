@@ -16,8 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
+from convgrad import __version__
 from convgrad.ascendc.from_line import Gradient
 from convgrad.ascendc.line_runs import walk_picture
+from convgrad.cli.manual import manual
 from convgrad.core import dtypes, products, rounding, standards
 from convgrad.core.dtypes import Dtype, Ties
 from convgrad.generate import (
@@ -191,6 +193,9 @@ GENERATED: dict[str, Callable[[], str]] = {
     ),
     "docs/generated/precision.md": lambda: _page(precision_pages.precision_page(), "src/convgrad/core/precision.py"),
     "docs/generated/return_codes.md": lambda: _page(linked_pages.return_codes_page(), "src/convgrad/rules/codes.py"),
+    "docs/generated/exit_codes.md": lambda: _page(linked_pages.exit_codes_page(), "src/convgrad/text/terminal.py"),
+    "docs/man/convgrad.1": lambda: manual("en", __version__),
+    "docs/man/zh_CN/convgrad.1": lambda: manual("zh", __version__),
     "docs/generated/promotion.md": lambda: _page(linked_pages.promotion_page(), "src/convgrad/core/precision.py"),
     "docs/generated/format_ndc1hwc0.svg": format_pictures.ndc1hwc0,
     "docs/generated/format_fractal_z_3d.svg": format_pictures.fractal_z_3d,

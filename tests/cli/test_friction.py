@@ -60,13 +60,18 @@ def test_channels_may_be_written_without_a_redirection() -> None:
 
 def test_words_that_arrive_apart_are_told_to_be_quoted(capsys) -> None:
     """An unquoted line: exit code 2 and how to write it."""
-    assert main(["explain", *LINE.split()]) == ExitCode.USAGE
-    assert "quote the line" in capsys.readouterr().err
+    for verb in ("explain", "check", "plan", "bench", "run", "tile"):
+        assert main([verb, *LINE.split()]) == ExitCode.USAGE
+        assert "quote the line" in capsys.readouterr().err, verb
+    assert main(["check", LINE, LINE]) == 0  # two lines are two lines
 
 
 @pytest.mark.parametrize(("words", "meant"), [
     (["chekc", LINE], "check"), (["run", "x.txt", "--fliter", "a"], "--filter"),
     (["rules", "--operator", "tbcc"], "tbc"), (["run", LINE, "--standard", "mixd"], "mixed"),
+    (["check", LINE, "--product", "A22"], "A2"), (["run", LINE, "--product", "951"], "950"),
+    (["dtypes", "floot16"], "float16"), (["run", LINE, "--conformance", "runtme"], "runtime"),
+    (["dump", ".", "--on", "A33"], "A3"), (["check", LINE.replace("fp32", "bf15")], "bf16"),
 ])  # fmt: skip
 def test_the_word_that_was_meant(words: list[str], meant: str, capsys) -> None:
     """A wrong verb, option, choice or standard: exit code 2 and the closest known word."""
@@ -79,6 +84,37 @@ def test_numbers_that_are_none(capsys) -> None:
     assert main(["run", LINE, "--seed", "x"]) == ExitCode.USAGE
     shown = capsys.readouterr().err
     assert "_seed" not in shown and "must be a whole number between 0 and 2**63 - 1, not 'x'" in shown
+
+
+@pytest.mark.parametrize("words", [
+    ["golden", LINE, "-o", "nowhere", "--seed", "x"], ["cases", "gen", "random", "--count", "-1"],
+    ["tile", LINE, "--cores", "x"],
+])  # fmt: skip
+def test_wrong_numbers_of_other_verbs(words: list[str], capsys) -> None:
+    """The same words for every number: no names of types."""
+    assert main(words) == ExitCode.USAGE
+    shown = capsys.readouterr().err
+    assert "must be a whole number between 0 and" in shown or "expected one argument" in shown
+
+
+@pytest.mark.parametrize("line", [
+    "tbc n1 c16>16 i6 k3", "conv n1 c16>16 i2x6x6 k3x3x3 p1 fp32 on=A2", "conv n1 c16>16 i2x6x6 k3x3x3 p1 fp16 on=950",
+    "conv n1 c16>16 i2x6x6 k3x3x3 p1 g2 fp16 on=A2",
+])  # fmt: skip
+def test_what_this_program_cannot_do_has_no_vendor_status(line: str, capsys) -> None:
+    """Problems no tile kernel is written for: exit code 2 and why, without a status of the product."""
+    assert main(["tile", line]) == ExitCode.USAGE
+    shown = capsys.readouterr().err
+    assert "161002" not in shown and "reproduce: " in shown
+
+
+def test_refused_files_of_a_kit_get_a_hint(tmp_path: Path, capsys) -> None:
+    """One line about --conformance runtime where a kit's file is refused under the documents; none under runtime."""
+    kit = Path(__file__).parents[1] / "data" / "cases_atk.json"
+    assert main(["run", str(kit), "-j", "1", "-q", "--no-anatomy"]) == ExitCode.REFUSED
+    assert capsys.readouterr().out.count("--conformance runtime") == 1
+    main(["run", str(kit), "-j", "1", "-q", "--no-anatomy", "--conformance", "runtime"])
+    assert "hint" not in capsys.readouterr().out
 
 
 def test_files_written_are_announced_and_counted_in_words(lines: Path, tmp_path: Path, capsys) -> None:
@@ -113,3 +149,5 @@ def test_a_model_in_a_file_elsewhere(tmp_path: Path, capsys) -> None:
     assert main(["scan", model, "--input", "1,3,8,8", "--product", "XX"]) == ExitCode.USAGE
     shown = capsys.readouterr().err
     assert "unknown product" in shown and "161002" not in shown
+    assert main(["scan", model, "--input", "1,3,8,8", "--dtype", "floot"]) == ExitCode.USAGE
+    assert "161002" not in capsys.readouterr().err

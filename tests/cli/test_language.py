@@ -14,6 +14,7 @@ import convgrad
 from convgrad.cli.command_line import main
 from convgrad.cli.help_format import labelled, paragraphs
 from convgrad.core import standards
+from convgrad.lab.report.page import page
 from convgrad.text import language
 from convgrad.text.terminal import ExitCode, fold, padded, table, width_of
 
@@ -25,9 +26,10 @@ RAISING = ("core", "rules", "engines", "calls", "lab", "functional.py", "torch/s
            "torch/onnx_file.py")  # fmt: skip
 """... and those of which the errors do: texts in a `raise`, or called `message` before it."""
 NOT_SAID = (
-    r"<.*", r".*</.*", r"pip install .*", r"convgrad (dump|scan) .*", r"invalid choice: '\(.*",
+    r"<.*", r".*</.*", r"pip install .*", r"convgrad (dump|scan|completion) .*", r"invalid choice: '\(.*",
     r"unrecognized arguments:", r".*a row is an English line.*", r"(content|const|root|prefers-color-scheme)[=.: ].*",
     r"\}\}\);.*",
+    r"(local|complete|#compdef|# made by|_describe|\.SS) .*",
     r"convgrad run .*", r"[,;] .*", r".*(std::|#include|#define|static_cast|var\(--|\d+px|[a-z];$| \{$|\} \}).*",
 )  # fmt: skip
 """Commands to be typed, patterns, pieces of pages: nothing to translate."""
@@ -152,6 +154,20 @@ def test_every_message_has_its_chinese() -> None:
         text: where for where, text in shown if all(language.chinese(text.replace("{}", gap)) is None for gap in GAPS)
     }
     assert not lacking, "\n".join(f"{where}: {text}" for text, where in lacking.items())
+
+
+def test_the_report_page_is_told_in_chinese() -> None:
+    """Every text of the page and of its script has a row; none is left in the page that is written."""
+    here = SOURCE / "lab" / "report"
+    spoken = set(re.findall(r'\bsay\("([^"]+)"', (here / "page.js").read_text("utf-8")))
+    fixed = (here / "page.html").read_text("utf-8").partition("<body>")[2].partition("<script")[0]
+    spoken |= {text.strip() for text in re.findall(r">([^<>$]*[A-Za-z]{2}[^<>$]*)<", fixed)}
+    spoken |= set(re.findall(r'(?:aria-label|title|placeholder)="([^"$]+)"', fixed))
+    assert len(spoken) > 40
+    assert not {text for text in spoken if text not in ("MARE",) and language.chinese(text) is None}
+    language.use("zh")
+    shown = page("a", {"settings": {"standards": ["mixed"], "seed": 1, "engine": "native"}}, [])
+    assert '<html lang="zh-CN">' in shown and "按名称或问题行筛选" in shown and "every product" not in shown
 
 
 def test_standards_are_told_in_chinese() -> None:

@@ -15,7 +15,18 @@ from convgrad.lab.bench.contestants import has_pytorch
 from convgrad.lab.bench.measure import WORDS, Clock, Settings, Task, Timing, measure, on_threads, read_lines, tasks
 from convgrad.lab.cases.reading import text_of
 from convgrad.text.language import say
-from convgrad.text.terminal import ExitCode, UsageError, columns, counted, padded, print_json, printable, tell, width_of
+from convgrad.text.terminal import (
+    QUOTE,
+    ExitCode,
+    UsageError,
+    columns,
+    counted,
+    padded,
+    print_json,
+    printable,
+    tell,
+    width_of,
+)
 
 _DESCRIPTION = """\
 Times grad_input, grad_weight with grad_bias, and all together. Engine and PyTorch take turns in each round; shown is
@@ -50,6 +61,8 @@ def _count(text: str) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if len(arguments.line) > 1 and arguments.line[0] in ("conv", "tconv", "tbc"):
+        raise UsageError(QUOTE)
     lines = [*arguments.line, *(line for path in arguments.file for line in read_lines(text_of(path)))]
     if not lines:
         raise UsageError("bench needs a problem line or --file")

@@ -24,7 +24,7 @@ from convgrad.cli.help_format import HelpFormatter
 from convgrad.core.status import ConvGradError
 from convgrad.text import language
 from convgrad.text.language import say
-from convgrad.text.terminal import EXIT_CODES, ExitCode, UsageError, did_you_mean, folded, print_json, printable
+from convgrad.text.terminal import EXIT_CODES, QUOTE, ExitCode, UsageError, did_you_mean, folded, print_json, printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("scan", "convgrad.cli.scan", "find a PyTorch model's convolutions and what each product says"),
     Verb("dump", "convgrad.cli.dump", "judge the convolution calls of a PyTorch run that was dumped"),
     Verb("sdk", "convgrad.cli.sdk", "install headers and libraries that stand in for the vendor's"),
+    Verb("completion", "convgrad.cli.completion", "print a script that completes commands in bash, zsh or fish"),
     Verb("doctor", "convgrad.cli.doctor", "show versions, engine, instruction set, optional packages"),
 )
 
@@ -95,7 +96,7 @@ def _hint(message: str, parser: argparse.ArgumentParser) -> str:
         return did_you_mean(choice[1], [name.strip(" '") for name in choice[2].split(",")])
     unknown = message.partition("unrecognized arguments: ")[2].split()
     if any(re.fullmatch(r"[ncikospdg]\d[\dx>:-]*", word) for word in unknown):
-        return "\nquote the line: 'conv n2 c8>16 ...'; or write c8-16, since > sends the output of a command to a file"
+        return f"\n{QUOTE}"
     option = next((word for word in unknown if word.startswith("--")), None)
     return did_you_mean(option.partition("=")[0], parser._option_string_actions) if option else ""
 
@@ -199,11 +200,24 @@ def _exit_code(words: list[str]) -> int:
         return _failed(error, "--json" in words)
 
 
+_USAGE_RULES = (
+    "scan.", "tile.operator", "tile.product", "tile.groups", "tile.dtype", "tile.empty", "tile.transposed",
+    "picture.plane", "padding.type",
+)  # fmt: skip
+"""Rules of this program about how it is asked: no product has them, so none of its status codes is told."""
+
+
+def _is_usage(error: ConvGradError) -> bool:
+    return error.rule.startswith(_USAGE_RULES)
+
+
 def _failed(error: Exception, as_json: bool) -> int:
     """One line (and a reproducer where there is one) instead of a traceback."""
     if os.environ.get("CONVGRAD_TRACEBACK") == "1":
         traceback.print_exc()
-    if isinstance(error, ConvGradError):
+    if isinstance(error, ConvGradError) and _is_usage(error):
+        code, text = ExitCode.USAGE, error.message + (f"\n  reproduce: {error.line}" if error.line else "")
+    elif isinstance(error, ConvGradError):
         code, text = ExitCode.REFUSED, str(error)
     elif isinstance(error, OSError) and error.strerror and (error.filename or error.errno in _FULL):
         code, text = ExitCode.USAGE, f"{error.filename or 'standard output'}: {error.strerror}"

@@ -21,7 +21,7 @@ from convgrad.rules.sentences import as_dict
 from convgrad.rules.vocabulary import Rule
 from convgrad.text import language
 from convgrad.text.language import say
-from convgrad.text.terminal import ExitCode, UsageError, coloured, folded, print_json, table, tell
+from convgrad.text.terminal import QUOTE, ExitCode, UsageError, coloured, folded, print_json, table, tell
 
 _KINDS = ("conv", "tconv", "tbc")
 _CODES_PAGE = "docs/generated/return_codes.md"
@@ -68,6 +68,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
 
 
 def _request(line: str, arguments: argparse.Namespace) -> Request:
+    _refuse_pieces(arguments)
     try:
         request = parse(line)
         if arguments.product:
@@ -75,6 +76,13 @@ def _request(line: str, arguments: argparse.Namespace) -> Request:
     except ValueError as error:
         raise UsageError(str(error)) from error
     return replace(request, conformance=arguments.conformance or request.conformance)
+
+
+def _refuse_pieces(arguments: argparse.Namespace) -> None:
+    """Lines that are words of one line arrived without their quotes."""
+    lines = arguments.line if isinstance(arguments.line, list) else [arguments.line]
+    if len(lines) > 1 and lines[0] in _KINDS and not any(line.split(" ")[0] in _KINDS for line in lines[1:]):
+        raise UsageError(QUOTE)
 
 
 def _check(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from convgrad.text.language import say
-from convgrad.text.terminal import columns, fold
+from convgrad.text.terminal import columns, fold, width_of
 
 _WIDEST, _NARROWEST = 110, 60
 
@@ -22,6 +22,14 @@ class HelpFormatter(argparse.HelpFormatter):
 
     def add_usage(self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None) -> None:
         super().add_usage(usage, actions, groups, say("usage: ").removesuffix(" ") + " " if prefix is None else prefix)
+
+    def _format_usage(self, usage: str | None, actions: Any, groups: Any, prefix: str | None) -> str:
+        wider = width_of(prefix or "") - len(prefix or "")  # argparse counts characters
+        self._width -= wider
+        try:
+            return super()._format_usage(usage, actions, groups, prefix)
+        finally:
+            self._width += wider
 
     def start_section(self, heading: str | None) -> None:
         super().start_section(None if heading is None else say(heading))

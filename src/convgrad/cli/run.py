@@ -24,6 +24,7 @@ from convgrad.lab.cases.case import Case, conformance_name, parse_fill, product_
 from convgrad.lab.run import journal, tables
 from convgrad.lab.run.case_run import ERROR, FAIL, OUTCOMES, PASS, REFUSED, Record, Settings
 from convgrad.lab.run.journal import Journal, in_order
+from convgrad.lab.run.junit import write_junit
 from convgrad.lab.run.progress import Progress
 from convgrad.lab.run.workers import free_memory, jobs_for, run_all
 from convgrad.text.language import say
@@ -63,6 +64,8 @@ def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     add("--no-anatomy", action="store_true", help="leave out where errors come from")
     add("--no-recheck", action="store_true", help="take a failed double benchmark as it is")
     add("--po", type=Path, metavar="FILE", help="keep a test kit's progress file: start, seconds, total, completed")
+    add("--progress-file", type=Path, metavar="FILE", help="keep the state of the run in this file, as JSON")
+    add("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML, for build servers")
     add("-q", "--quiet", action="store_true", help="no progress")
     parser.set_defaults(run=command)
 
@@ -73,7 +76,7 @@ def _count(text: str) -> int:
 
 def command(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
-    for path in (arguments.html, arguments.csv, arguments.xlsx):
+    for path in (arguments.html, arguments.csv, arguments.xlsx, arguments.junit, arguments.progress_file):
         if path is not None and not path.absolute().parent.is_dir():
             raise UsageError(f"{path.parent} is no directory")
     if sum([bool(arguments.jobs), bool(arguments.workers), arguments.scheduler is not None]) > 1:
@@ -150,7 +153,7 @@ def _run(
     with Journal(directory / journal.NAME, head, resume=arguments.resume) as log:
         left = [(index, case) for index, case in cases if index not in log.done]
         quiet = arguments.quiet or (len(left) < 2 and not arguments.resume)
-        with Progress(len(cases), len(cases) - len(left), quiet, arguments.po) as progress:
+        with Progress(len(cases), len(cases) - len(left), quiet, arguments.po, arguments.progress_file) as progress:
             for record in _records(arguments, settings, left, save / "tensors" if save else None):
                 log.append(record)
                 progress.count(record["outcome"])
@@ -160,7 +163,7 @@ def _run(
     if arguments.json:
         _print_json(path, outcomes)
     else:
-        _print_table(path, outcomes, settings)
+        _print_table(arguments, path, outcomes, settings)
     return exit_code(outcomes)
 
 
@@ -214,6 +217,9 @@ def _write_files(arguments: argparse.Namespace, path: Path) -> None:
     if arguments.xlsx is not None:
         tables.write_xlsx(arguments.xlsx, in_order(path))
         tell(f"workbook: {arguments.xlsx}", file=sys.stderr)
+    if arguments.junit is not None:
+        write_junit(arguments.junit, Path(arguments.cases).name or "cases", in_order(path))
+        tell(f"JUnit: {arguments.junit}", file=sys.stderr)
     if arguments.html is not None:
         from convgrad.lab.report.page import write_page
 
@@ -235,7 +241,21 @@ def _print_json(path: Path, outcomes: Counter[str]) -> None:
     sys.stdout.write("\n  ]\n}\n")
 
 
-def _print_table(path: Path, outcomes: Counter[str], settings: Settings) -> None:
+_KIT_HINT = (
+    "hint: the kit's own files follow what the device accepts; --conformance runtime judges by that instead of by the "
+    "documents"
+)
+
+
+def _of_a_kit(arguments: argparse.Namespace) -> bool:
+    """Whether the cases come from a file of a test kit."""
+    try:
+        return any(case.kit for case in files.read(arguments.cases)) if os.path.isfile(arguments.cases) else False
+    except (OSError, ValueError):
+        return False
+
+
+def _print_table(arguments: argparse.Namespace, path: Path, outcomes: Counter[str], settings: Settings) -> None:
     total = sum(outcomes.values())
     shown: list[Record] = []
     hidden = 0
@@ -252,6 +272,8 @@ def _print_table(path: Path, outcomes: Counter[str], settings: Settings) -> None
     for record in shown:
         if record["outcome"] != PASS:
             print(f"{say('reproduce')}: {record['reproduce']}")
+    if outcomes[REFUSED] and _of_a_kit(arguments) and arguments.conformance is None:
+        tell(_KIT_HINT)
     counts = ", ".join(f"{outcomes[o]} {say(o)}" for o in OUTCOMES if outcomes[o]) or say("no cases")
     names = ", ".join(f"{s.name} ({s.date})" for s in settings.rows)
     said = (say(counted(total, "case")), counts, say("standards"), names, say("engine"), engines.info().engine)

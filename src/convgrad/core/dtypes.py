@@ -11,6 +11,8 @@ import sys
 from dataclasses import dataclass
 from enum import Enum
 
+from convgrad.text.terminal import did_you_mean
+
 
 class Ties(Enum):
     """Where a value exactly half way between two neighbours goes."""
@@ -158,7 +160,9 @@ def find(spelling: str | Dtype) -> Dtype:
     for prefix in _PREFIXES:
         key = key.removeprefix(prefix)
     if key not in _BY_SPELLING:
-        raise ValueError(f"unknown dtype {spelling!r}; known: {', '.join(row.name for row in ALL)}")
+        known = [row.name for row in ALL]
+        hint = did_you_mean(key, [*known, *(row.word for row in ALL)])
+        raise ValueError(f"unknown dtype {spelling!r}{hint}; known: {', '.join(known)}")
     return _BY_SPELLING[key]
 
 

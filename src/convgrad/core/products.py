@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from convgrad.text.terminal import did_you_mean
+
 
 @dataclass(frozen=True, slots=True)
 class Product:
@@ -130,4 +132,7 @@ def find(name: str | Product) -> Product:
     for prefix, product in PREFIXES:
         if plain.startswith(prefix):
             return product
-    raise ValueError(f"unknown product {name!r}: use one of {', '.join(KEYS)}, or a name such as Ascend910B3")
+    raise ValueError(
+        f"unknown product {name!r}{did_you_mean(str(name), KEYS)}: use one of {', '.join(KEYS)}, or a name such as "
+        "Ascend910B3"
+    )

@@ -6,6 +6,8 @@ from convgrad.core import dtypes
 from convgrad.core.precision import promote
 from convgrad.rules.check import ALL_RULES
 from convgrad.rules.codes import CODES
+from convgrad.text.language import chinese
+from convgrad.text.terminal import EXIT_CODES
 
 
 def return_codes_page() -> str:
@@ -25,6 +27,20 @@ def return_codes_page() -> str:
         cells = (row.code, f"`{row.name}`", row.en, row.zh, row.try_en, row.try_zh, ", ".join(given))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join([*lines, ""])
+
+
+def exit_codes_page() -> str:
+    """docs/generated/exit_codes.md: what commands tell the shell, in both languages."""
+    lines = [
+        "# Exit codes · 退出码", "",
+        "What every command of `convgrad` tells the shell. Of several outcomes the gravest counts: a case that could "
+        "not be run, then a precision that fails, then a refusal.", "",
+        "`convgrad` 的每个命令返回给 shell 的退出码。有多种结果时取最严重的："
+        "无法运行的用例，其次精度失败，再次被拒绝。", "",
+        "| code | meaning | 含义 |", "|---|---|---|",
+        *(f"| {int(code)} | {text} | {chinese(text)} |" for code, text in EXIT_CODES), "",
+    ]  # fmt: skip
+    return "\n".join(lines)
 
 
 def promotion_page() -> str:

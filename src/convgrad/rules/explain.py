@@ -70,7 +70,7 @@ class Explanation:
         return f"<Explanation {self.verdict.said}: {self.verdict.line}>"
 
     def __str__(self) -> str:
-        lines = [self._headline(), ""]
+        lines = [*terminal.fold(self._headline(), terminal.columns()), ""]
         for word, texts, wrapped in self._entries():
             lines += self._entry(word, *texts, wrapped=wrapped)
         return "\n".join(line.rstrip() for line in lines)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from convgrad.text.language import current, say
 from convgrad.text.page_style import page_style
 
 _SHELL = """\
@@ -39,21 +41,31 @@ document.getElementById("theme").addEventListener("click", () => {{
 """
 
 
+def in_language(markup: str) -> str:
+    """Fixed markup in the language chosen: what stands between tags, labels, titles, placeholders."""
+    if current() == "en":
+        return markup
+    markup = markup.replace('<html lang="en">', '<html lang="zh-CN">')
+    markup = re.sub(r">([^<>{}$]*[A-Za-z][^<>{}$]*)<", lambda found: f">{say(found[1])}<", markup)
+    attribute = r'(aria-label|title|placeholder)="([^"{}$]+)"'
+    return re.sub(attribute, lambda found: f'{found[1]}="{say(found[2])}"', markup)
+
+
 def page(title: str, subtitle: str, body: Iterable[str]) -> str:
     """A whole page."""
     style = page_style()
-    return _SHELL.format(
-        title=escape(title), subtitle=escape(subtitle), style=style, body="\n".join(body)
+    return in_language(_SHELL).format(
+        title=escape(say(title)), subtitle=escape(say(subtitle)), style=style, body="\n".join(body)
     )
 
 
 def card(title: str, remark: str, content: str) -> str:
     """A section of a page."""
-    heading = f"<h2>{escape(title)} <small>{escape(remark)}</small></h2>"
+    heading = f"<h2>{escape(say(title))} <small>{escape(say(remark))}</small></h2>"
     return f'<section class="card">{heading}<div class="scroll">{content}</div></section>'
 
 
 def table(head: Sequence[str], rows: Iterable[str], numbers_from: int = 1 << 30) -> str:
     """Rows that are HTML already, under a head."""
-    names = "".join(f"<th{' class=num' if i >= numbers_from else ''}>{escape(n)}</th>" for i, n in enumerate(head))
+    names = "".join(f"<th{' class=num' if i >= numbers_from else ''}>{escape(say(n))}</th>" for i, n in enumerate(head))
     return f"<table><thead><tr>{names}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -46,6 +46,8 @@ class UsageError(ValueError):
     """The command line, or a file it names, cannot be used: one sentence, exit code 2."""
 
 
+QUOTE = "quote the line: 'conv n2 c8>16 ...'; or write c8-16, since > sends the output of a command to a file"
+"""Said where the words of a problem line arrive apart."""
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "bold": "1", "dim": "2"}
 
 
@@ -152,7 +154,7 @@ def tell_under(label: str, text: str, colour: str = "") -> None:
         print(coloured(line, colour) if colour else line)
 
 
-_LEAST_COLUMN = 10
+_LEAST_COLUMN = 6
 """Columns a column of text keeps, however narrow the terminal."""
 
 

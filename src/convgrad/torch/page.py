@@ -9,13 +9,14 @@ from pathlib import Path
 
 from convgrad import __version__
 from convgrad.text.files import write_text
+from convgrad.text.language import say
 from convgrad.text.page_frame import card, page, table
 from convgrad.torch.layer_impact import METRICS, Impact, shown
 from convgrad.torch.scanning import Answer, Scan
 
 
 def _page(title: str, subtitle: str, body: Iterable[str]) -> str:
-    return page(title, f"convgrad {__version__} · {subtitle}", body)
+    return page(title, f"convgrad {__version__} · {say(subtitle)}", body)
 
 
 # ---- scan --------------------------------------------------------------------------------------------------
@@ -32,7 +33,7 @@ def scan_body(found: Scan) -> list[str]:
     tiles = []
     for product, counts in found.summary().items():
         answers = "".join(
-            f'<div class="tile {word}"><b>{number}</b><span>{word} on {escape(product)}</span></div>'
+            f'<div class="tile {word}"><b>{number}</b><span>{escape(say(f"{word} on {product}"))}</span></div>'
             for word, number in counts.items()
         )
         tiles.append(f'<div class="tiles">{answers}</div>')
@@ -53,7 +54,7 @@ def _scan_rows(found: Scan) -> Iterable[str]:
             finding = row.findings.get(product)
             kind, text = ("none", "no gradient asked") if finding is None else (finding.answer.value, str(finding))
             reason = "" if finding is None else finding.verdict.message
-            cells.append(f'<span class="badge {kind}" title="{escape(reason)}">{escape(text)}</span>')
+            cells.append(f'<span class="badge {kind}" title="{escape(say(reason))}">{escape(say(text))}</span>')
         cells.append(f"<code>{escape(row.line)}</code>")
         line = cells.pop()
         yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}<td class=l>{line}</td></tr>"
@@ -65,12 +66,12 @@ def _refusals(found: Scan) -> Iterable[str]:
         assert finding.answer is Answer.REFUSED
         layers = ", ".join(row.layer for row in rows)
         ways = "".join(
-            f"<li>{escape(way.text)}" + (f"<br><code>{escape(way.line)}</code>" if way.line else "") + "</li>"
+            f"<li>{escape(say(way.text))}" + (f"<br><code>{escape(way.line)}</code>" if way.line else "") + "</li>"
             for way in finding.ways_out
         )
         content = (
-            f'<p class="said refused">{escape(finding.verdict.message)}'
-            f"<small>status {int(finding.verdict.status)}, rule {escape(rule)}</small></p>"
+            f'<p class="said refused">{escape(say(finding.verdict.message))}'
+            f"<small>{say('status')} {int(finding.verdict.status)}, {say('rule')} {escape(rule)}</small></p>"
             f"<p>{escape(layers)}</p><ul>{ways}</ul>"
             f'<div class="again"><pre>{escape(f"convgrad explain {finding.verdict.line!r}")}</pre></div>'
         )

@@ -13,7 +13,7 @@ from convgrad.core.operands import Operands
 from convgrad.core.request import CONFORMANCES, Request
 from convgrad.lab.cases import values
 from convgrad.lab.cases.values import Values
-from convgrad.text.terminal import UsageError
+from convgrad.text.terminal import UsageError, did_you_mean
 
 MAX_SEED = 2**63 - 1
 
@@ -116,5 +116,6 @@ def product_key(name: str) -> str:
 def conformance_name(name: str) -> str:
     """One of the two conformances."""
     if name not in CONFORMANCES:
-        raise UsageError(f"conformance must be one of {', '.join(CONFORMANCES)}, not {name!r}")
+        hint = did_you_mean(name, CONFORMANCES)
+        raise UsageError(f"conformance must be one of {', '.join(CONFORMANCES)}, not {name!r}{hint}")
     return name

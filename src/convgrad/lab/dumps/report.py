@@ -17,6 +17,7 @@ import numpy as np
 from convgrad.core.arrays import AnyArray
 from convgrad.core.metrics import cosine
 from convgrad.lab.dumps.judging import Answer, Gradient, Layer, summary
+from convgrad.text.language import say
 from convgrad.text.page_frame import card, page, table
 from convgrad.text.spreadsheet import quoted
 
@@ -99,45 +100,46 @@ def text(layers: Sequence[Layer]) -> str:
             lines.append(f"  {x.line}")
         if x.answers:
             lines.append("  " + ", ".join(_said(a) for a in x.answers))
-        lines.append(f"  gradients: {_verdict(x)}" if x.line else f"  {x.remark}")
+        lines.append(f"  {say('gradients')}: {_verdict(x)}" if x.line else f"  {say(x.remark)}")
     return "\n".join(lines)
 
 
 def _said(answer: Answer) -> str:
     """`A2 lowered (hf32)`, and the rule of a refusal."""
     more = answer.computed_in if answer.word == "lowered" else answer.rule
-    return f"{answer.product} {answer.word}" + (f" ({more})" if more else "")
+    return f"{answer.product} {say(answer.word)}" + (f" ({more})" if more else "")
 
 
 def _verdict(layer: Layer) -> str:
     if not layer.gradients:
-        return layer.remark or "–"
-    failing = [f"{g.name}: {g.cause or 'differs'}" for g in layer.gradients if not g.findings.passed]
+        return say(layer.remark) or "–"
+    failing = [f"{g.name}: {say(g.cause or 'differs')}" for g in layer.gradients if not g.findings.passed]
     if failing:
-        return "FAIL " + ", ".join(failing)
-    causes = ", ".join(dict.fromkeys(g.cause for g in layer.gradients if g.cause))
-    return "pass" + (f" ({causes})" if causes else "")
+        return f"{say('FAIL')} " + ", ".join(failing)
+    causes = ", ".join(dict.fromkeys(say(g.cause) for g in layer.gradients if g.cause))
+    return say("pass") + (f" ({causes})" if causes else "")
 
 
 def html(title: str, layers: Sequence[Layer], product: str) -> str:
     """One page: counts, the table of calls, each refusal, each gradient with where its error comes from."""
     counts = summary(layers)
-    tiles = [f'<div class="tile"><b>{counts["calls"]}</b><span>convolution calls</span></div>']
+    tiles = [f'<div class="tile"><b>{counts["calls"]}</b><span>{say("convolution calls")}</span></div>']
     if counts["gradients"]:
         failing = counts["gradients"] - counts["passed"]
-        tiles.append(f'<div class="tile accepted"><b>{counts["passed"]}</b><span>gradients pass</span></div>')
-        tiles.append(f'<div class="tile fail"><b>{failing}</b><span>not explained</span></div>')
+        tiles.append(f'<div class="tile accepted"><b>{counts["passed"]}</b><span>{say("gradients pass")}</span></div>')
+        tiles.append(f'<div class="tile fail"><b>{failing}</b><span>{say("not explained")}</span></div>')
     rows_of_tiles = [f'<div class="tiles">{"".join(tiles)}</div>']
     for name, answers in counts["answers"].items():
         each = "".join(
-            f'<div class="tile {word}"><b>{n}</b><span>{word} on {escape(name)}</span></div>'
+            f'<div class="tile {word}"><b>{n}</b><span>{escape(say(f"{word} on {name}"))}</span></div>'
             for word, n in answers.items()
         )
         rows_of_tiles.append(f'<div class="tiles">{each}</div>')
     body = [f'<section class="summary products" aria-label="summary">{"".join(rows_of_tiles)}</section>']
     body.append(card("Calls", "in order of execution", table(("layer", "call", "answers", "gradients", "line"), (
         f"<tr><td><b>{escape(x.entry.layer)}</b></td><td>{escape(x.entry.name)}</td><td>{_badges(x)}</td>"
-        f"<td>{escape(_verdict(x))}</td><td class=l><code>{escape(x.line or x.remark)}</code></td></tr>" for x in layers
+        f"<td>{escape(_verdict(x))}</td><td class=l><code>{escape(x.line or say(x.remark))}</code></td></tr>"
+        for x in layers
     ))))
     if counts["gradients"]:
         head = ("layer", "gradient", "verdict", "cause", "max abs", "max ULP", "operand rounding", "accumulation",
@@ -150,7 +152,7 @@ def html(title: str, layers: Sequence[Layer], product: str) -> str:
 
 def _badges(layer: Layer) -> str:
     return " ".join(
-        f'<span class="badge {a.word}" title="{escape(a.message)}">{escape(a.product)} {a.word}</span>'
+        f'<span class="badge {a.word}" title="{escape(say(a.message))}">{escape(a.product)} {say(a.word)}</span>'
         for a in layer.answers
     )
 
@@ -164,5 +166,5 @@ def _gradient_row(layer: Layer, g: Gradient) -> str:
     cells = "".join(f'<td class="heat">{value:.3g}</td>' for value in numbers)
     return (
         f"<tr><td><b>{escape(layer.entry.layer)}</b></td><td>{g.name}</td>"
-        f'<td><span class="badge {word}">{word}</span></td><td>{escape(g.cause or "–")}</td>{cells}</tr>'
+        f'<td><span class="badge {word}">{say(word)}</span></td><td>{escape(say(g.cause) or "–")}</td>{cells}</tr>'
     )

@@ -67,7 +67,8 @@ class Findings:
             "name": self.name, "shape": list(self.shape), "dtype": self.dtype, "precision": self.precision,
             "passed": self.passed, "metrics": {name: getattr(m, name) for name in METRIC_NAMES},
             "judged": [
-                {"standard": j.standard, "date": j.date, "passed": j.passed, "why": j.why} for j in self.judged
+                {"standard": j.standard, "date": j.date, "passed": j.passed, "why": j.why, "used": j.used}
+                for j in self.judged
             ],
             "histogram": list(self.histogram),
             "worst": [[list(index), a, g, ulp] for index, a, g, ulp in self.worst],

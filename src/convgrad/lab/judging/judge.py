@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from convgrad.core import standards
+from convgrad.core.arrays import AnyArray
 from convgrad.core.metrics import Errors, Metrics
 from convgrad.core.standards import PassRule, Standard
 
@@ -27,6 +28,8 @@ class Judged:
     """The pass rule with its thresholds."""
     ratios: tuple[float, ...] = ()
     """MARE, MERE, RMSE over the partner's, for a double benchmark."""
+    used: float | None = None
+    """The standard's own margin: found over allowed, of the limit that is nearest; above 1 fails. `None` where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,9 @@ def judge(standard: Standard, precision: str, m: Measured) -> Judged:
     if row.needs_partner and m.partner_metrics is None:
         return Judged(standard.name, standard.date, precision, None, "no partner run to compare with", said)
     passed, why, ratios = _JUDGES[row.rule](m, limits)
-    return Judged(standard.name, standard.date, precision, passed, why, said, ratios)
+    margin = _USED.get(row.rule)
+    used = None if margin is None else float(margin(m, limits, ratios))
+    return Judged(standard.name, standard.date, precision, passed, why, said, ratios, used)
 
 
 def _as_the_partner(row: Standard, m: Measured) -> bool:
@@ -274,6 +279,58 @@ def _every(m: Measured, limits: tuple[float, ...]) -> Finding:
 
 def _exact(m: Measured, limits: tuple[float, ...]) -> Finding:
     return m.bits_equal, "every bit equal" if m.bits_equal else f"max {m.metrics.max_ulp:.3g} ULP off", ()
+
+
+def _outside(m: Measured, rtol: float, atol: float, least: float) -> float:
+    """The share of elements beyond a tolerance over the share that may be."""
+    return (1 - _share(_within(m.errors, rtol, atol), m.errors.size.size)) / (1 - least)
+
+
+def _largest(values: AnyArray) -> float:
+    with np.errstate(all="ignore"):
+        return float(np.nan_to_num(values, nan=0.0).max(initial=0.0))
+
+
+def _elementwise(m: Measured, limits: tuple[float, ...], _: tuple[float, ...]) -> float:
+    rtol, atol, cap = limits
+    far = _largest(np.minimum(m.errors.size / cap, m.errors.size / (standards.MIXED_ULPS * m.errors.quantum)))
+    return max(_outside(m, rtol, atol, standards.MIXED_SHARE), far)
+
+
+def _ulp_used(m: Measured, limits: tuple[float, ...], _: tuple[float, ...]) -> float:
+    most, allowed, mean = limits
+    share, found = _far_in_ulp(m.errors, most)
+    return min(share / allowed, found / mean if mean else np.inf)
+
+
+def _absolute_used(m: Measured, limits: tuple[float, ...], _: tuple[float, ...]) -> float:
+    rtol, small, error = limits
+    return _largest(m.errors.size / np.where(m.errors.golden_size > small, rtol * m.errors.golden_size, error))
+
+
+Used = Callable[[Measured, tuple[float, ...], tuple[float, ...]], float]
+_USED: dict[PassRule, Used] = {
+    PassRule.MEAN_AND_MAX: lambda m, t, _: max(m.metrics.mere / t[0], m.metrics.mare / (standards.MARE_FACTOR * t[0])),
+    PassRule.MIXED: lambda m, t, _: max(_outside(m, t[0], t[1], standards.MIXED_SHARE), m.metrics.max_abs / t[2]),
+    PassRule.MIXED_ELEMENTWISE: _elementwise,
+    PassRule.CLOSE: lambda m, t, _: _outside(m, t[0], t[2], 1 - t[1]),
+    PassRule.REQUANT: lambda m, t, _: (
+        (1 - _share(int((m.errors.code_distance <= 1).sum()), m.errors.size.size)) / (1 - standards.REQUANT_SHARE)),
+    PassRule.RATIOS: lambda m, t, ratios: max(r / limit for r, limit in zip(ratios, t[:-1], strict=True)),
+    PassRule.SMALL_VALUES: lambda m, t, _: m.metrics.small_value_errors / (
+        standards.SMALL_VALUE_RATIO * max(m.partner_metrics.small_value_errors if m.partner_metrics else 0, 1)),
+    PassRule.SHARE: lambda m, t, _: (
+        1 - _share(int(((m.errors.size < t[0] * m.errors.golden_size) | (m.errors.size == 0)).sum()),
+                   m.errors.size.size)) / (1 - t[1]),
+    PassRule.COSINE: lambda m, t, _: (1 - m.metrics.cosine) / t[0],
+    PassRule.QUANT: lambda m, t, _: m.metrics.max_abs / t[0],
+    PassRule.ULP: _ulp_used,
+    PassRule.ABSOLUTE: _absolute_used,
+    PassRule.EVERY: lambda m, t, _: _largest(m.errors.size / (t[1] + t[0] * m.errors.golden_size)),
+    PassRule.EXACT: lambda m, t, _: 0.0 if m.bits_equal else np.inf,
+}  # fmt: skip
+"""By pass rule: what the number found is of the limit, the largest where there are several; rules of several counts
+beside a partner's have no such number."""
 
 
 def _percent(share: float) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from convgrad.text.language import say
+
 _RING = 2 * math.pi * 42
 
 
@@ -40,7 +42,7 @@ def ulp_plot(points: Sequence[tuple[int, str, float]]) -> str:
     if not points:
         return ""
     last = max(index for index, _, _ in points) or 1
-    label = "mean ULP error of every case"
+    label = say("mean ULP error of every case")
     lines = [f'<svg class="plot" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{label}">']
     for value, name in ((0.01, "≤0.01"), (0.25, "¼"), (1, "1"), (10, "10"), (100, "100"), (1e3, "≥1000")):
         y = _y(value)

@@ -6,6 +6,8 @@
   const rows = [...body.querySelectorAll("tr.case")];
   const SVG = "http://www.w3.org/2000/svg";
 
+  const say = (text) => (constants.words || {})[text] || text;
+
   // Elements are made from text and attributes only: nothing of a case is ever read as HTML.
   const make = (name, attributes, ...children) => {
     const e = document.createElement(name);
@@ -32,14 +34,14 @@
   const histogram = (counts) => {
     const edges = constants.edges, n = edges.length, width = 300, height = 96, base = 76;
     const top = Math.max(...counts, 1), step = width / n;
-    const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "histogram of ULP error" });
+    const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": say("histogram of ULP error") });
     for (let i = 0; i < n; i++) {
       const count = counts[i] || 0;
       const tall = count ? Math.max(2, (base - 6) * Math.log1p(count) / Math.log1p(top)) : 0;
       const kind = edges[i] >= 32 ? "bar far" : edges[i] >= 0.5 ? "bar over" : "bar";
       const next = i + 1 < n ? edges[i + 1] : "∞";
       if (count) svg.append(draw("rect", { class: kind, x: i * step + 1, y: base - tall, width: step - 2, height: tall, rx: 1.5 },
-        draw("title", {}, document.createTextNode(`${edges[i]} to ${next} ULP: ${count} elements`))));
+        draw("title", {}, document.createTextNode(`${edges[i]} – ${next} ULP: ${count}`))));
       if (i % 2 === 0 || edges[i] === 1) svg.append(draw("text", { x: i * step, y: 88, "text-anchor": i ? "middle" : "start" },
         document.createTextNode(edges[i])));
     }
@@ -55,10 +57,10 @@
     const flat = lines.length === 1 && columns === 1;
     const size = Math.min(width / columns, 14), strip = 14, gap = flat ? 0 : 14;
     const height = strip + gap + (flat ? 0 : size * lines.length);
-    const svg = draw("svg", { viewBox: `0 0 ${width} ${height + 1}`, role: "img", "aria-label": "error map" });
+    const svg = draw("svg", { viewBox: `0 0 ${width} ${height + 1}`, role: "img", "aria-label": say("error map") });
     [...channels].forEach((level, i) => svg.append(cell(i * width / channels.length, 0, width / channels.length, strip, level)));
     if (!flat) {
-      svg.append(draw("text", { x: 0, y: strip + 10 }, document.createTextNode("↑ channels     ↓ plane (last two axes)")));
+      svg.append(draw("text", { x: 0, y: strip + 10 }, document.createTextNode(say("↑ channels, ↓ plane (last two axes)"))));
       const wide = width / columns;
       lines.forEach((line, y) => [...line].forEach((level, x) => svg.append(cell(x * wide, strip + gap + y * size, wide, size, level))));
     }
@@ -66,7 +68,7 @@
   };
   const anatomy = (parts) => {
     const energy = parts.reduce((sum, v) => sum + v * v, 0) || 1;
-    const stack = make("div", { class: "stack", role: "img", "aria-label": "error anatomy" });
+    const stack = make("div", { class: "stack", role: "img", "aria-label": say("error anatomy") });
     const legend = make("div", { class: "legend" });
     parts.forEach((value, i) => {
       const name = constants.parts[i];
@@ -79,18 +81,18 @@
   const figure = (caption, ...content) => make("figure", {}, make("figcaption", {}, caption), ...content);
 
   // ---- one case ----
-  const NAMES = { count: "elements", mere: "MERE", mare: "MARE", rmse: "RMSE", max_abs: "max abs", error_balance: "balance",
-    cosine: "cosine", max_ulp: "max ULP", mean_ulp: "mean ULP", over_one_ulp: "over 1 ULP", inf_mismatches: "inf mismatch",
-    nan_mismatches: "NaN mismatch", small_values: "small values", small_value_errors: "small, off" };
+  const NAMES = { count: say("elements"), mere: "MERE", mare: "MARE", rmse: "RMSE", max_abs: say("max abs"), error_balance: say("balance"),
+    cosine: say("cosine"), max_ulp: say("max ULP"), mean_ulp: say("mean ULP"), over_one_ulp: say("over 1 ULP"), inf_mismatches: say("inf mismatch"),
+    nan_mismatches: say("NaN mismatch"), small_values: say("small values"), small_value_errors: say("small, off") };
   const result = (f) => {
     const box = make("section", { class: "result" });
     const precision = f.p || f.d;
-    box.append(make("header", {}, make("h3", {}, f.n), make("small", {}, `${f.s || "empty"} · ${f.d}` + (f.p ? ` · judged as ${f.p}` : ""))));
+    box.append(make("header", {}, make("h3", {}, f.n), make("small", {}, `${f.s || say("empty")} · ${f.d}` + (f.p ? ` · ${say("judged as")} ${f.p}` : ""))));
     const judged = make("div", { class: "judged" });
     for (const [name, passed, why] of f.j) {
       const word = passed === null ? "none" : passed ? "pass" : "fail";
       const limits = (constants.limits[name] || {})[precision] || "";
-      judged.append(make("p", {}, make("span", { class: `badge ${word}` }, passed === null ? "not judged" : word), ` ${name}${why ? ": " + why : ""}`,
+      judged.append(make("p", {}, make("span", { class: `badge ${word}` }, passed === null ? say("not judged") : passed ? say("pass") : say("fail")), ` ${name}${why ? ": " + why : ""}`,
         ...(passed === null ? [] : [make("small", {}, limits)])));
     }
     const list = make("dl", { class: "metrics" });
@@ -101,28 +103,28 @@
       list.append(make("div", key.endsWith("mismatches") ? { class: "bad" } : {}, make("dt", {}, NAMES[key]), make("dd", {}, value)));
     });
     box.append(judged, list);
-    if (f.h.length) box.append(figure("elements by ULP error (logarithmic height)", histogram(f.h)));
-    if (f.e) box.append(figure("where the errors sit", errorMap(f.e), make("div", { class: "legend" },
-      make("span", {}, "exact", make("span", { class: "heat-key" }), "1024 ULP of the rms"))));
-    if (f.t) box.append(figure("where they come from (root mean square)", ...anatomy(f.t)));
+    if (f.h.length) box.append(figure(say("elements by ULP error (logarithmic height)"), histogram(f.h)));
+    if (f.e) box.append(figure(say("where the errors sit"), errorMap(f.e), make("div", { class: "legend" },
+      make("span", {}, say("exact"), make("span", { class: "heat-key" }), say("1024 ULP of the rms")))));
+    if (f.t) box.append(figure(say("where they come from (root mean square)"), ...anatomy(f.t)));
     if (f.w) {
       const worst = make("table", { class: "worst" });
-      worst.append(make("tr", {}, ...["index", "result", "reference", "ULP"].map((t) => make("th", {}, t))));
+      worst.append(make("tr", {}, ...[say("index"), say("result"), say("reference"), "ULP"].map((t) => make("th", {}, t))));
       for (const line of f.w) worst.append(make("tr", {}, ...line.map((v, i) => make("td", {}, i === 0 ? `[${v}]` : i === 3 ? said(v) : long(v)))));
-      box.append(figure("furthest off", make("div", { class: "scroll" }, worst)));
+      box.append(figure(say("furthest off"), make("div", { class: "scroll" }, worst)));
     }
     return box;
   };
   const detail = (row) => {
     const d = details[row.id.slice(1)];
     const td = make("td", { colspan: 8 });
-    if (!d) { td.append(make("p", { class: "note" }, "The details of this case did not fit this page.")); return td; }
+    if (!d) { td.append(make("p", { class: "note" }, say("The details of this case did not fit this page."))); return td; }
     if (d.m || d.a) {
-      const rule = d.r ? `rule ${d.r}, status ${d.s}` : "";
-      td.append(make("div", { class: `said ${row.dataset.o}` }, d.m || "accepted", ...(rule ? [make("small", {}, rule)] : []),
-        ...(d.a || []).map((a) => make("small", {}, `advice: ${a}`))));
+      const rule = d.r ? `${say("rule")} ${d.r}, ${say("status")} ${d.s}` : "";
+      td.append(make("div", { class: `said ${row.dataset.o}` }, d.m || say("accepted"), ...(rule ? [make("small", {}, rule)] : []),
+        ...(d.a || []).map((a) => make("small", {}, `${say("advice")}: ${a}`))));
     }
-    const copy = make("button", { class: "copy", type: "button" }, "copy");
+    const copy = make("button", { class: "copy", type: "button" }, say("copy"));
     const line = row.querySelector(".l").textContent;
     const again = d.x || `convgrad run '${line}' --values ${d.v} --seed ${d.z} --standard ${constants.standards}`;
     copy.addEventListener("click", () => copyText(again, copy));
@@ -140,8 +142,8 @@
       try { done = document.execCommand("copy"); } catch { done = false; }
       area.remove();
     }
-    button.textContent = done ? "copied" : "select and copy";
-    setTimeout(() => { button.textContent = "copy"; }, 1600);
+    button.textContent = done ? say("copied") : say("select and copy");
+    setTimeout(() => { button.textContent = say("copy"); }, 1600);
   };
   const toggle = (row, open) => {
     const next = row.nextElementSibling;
@@ -172,7 +174,7 @@
       row.hidden = !fits;
       shown += fits;
     }
-    document.getElementById("count").textContent = shown === rows.length ? `${shown} cases` : `${shown} of ${rows.length}`;
+    document.getElementById("count").textContent = shown === rows.length ? `${shown} ${say("cases")}` : `${shown} / ${rows.length}`;
     document.getElementById("none").hidden = shown > 0;
     for (const tile of tiles) tile.setAttribute("aria-pressed", only === tile.dataset.only);
   };

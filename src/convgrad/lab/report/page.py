@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from convgrad.lab.judging.findings import METRIC_NAMES
 from convgrad.lab.report import drawing
 from convgrad.lab.run.case_run import OUTCOMES, PASS, Record
 from convgrad.text.files import write_text
+from convgrad.text.language import say
+from convgrad.text.page_frame import in_language
 from convgrad.text.page_style import page_style
 from convgrad.text.terminal import jsonable
 
@@ -81,9 +84,10 @@ def page(title: str, head: Record, records: Iterable[Record]) -> str:
     points = [(r["index"], r["outcome"], worst(r, "mean_ulp")) for r in shown if r["results"]]
     constants = {
         "edges": metrics.ULP_EDGES, "metrics": METRIC_NAMES, "limits": _limits(names, shown),
-        "standards": ",".join(names), "parts": [name for name, _ in Anatomy(0, 0, 0, 1).parts],
+        "standards": ",".join(names), "parts": [say(name) for name, _ in Anatomy(0, 0, 0, 1).parts],
+        "words": _words(),
     }
-    return Template((_HERE / "page.html").read_text("utf-8")).substitute(
+    return Template(in_language((_HERE / "page.html").read_text("utf-8"))).substitute(
         title=escape(title), subtitle=escape(_subtitle(settings)), standards="".join(_standard(n) for n in names),
         ring=drawing.ring([(o, found.outcomes[o]) for o in OUTCOMES]),
         rate=_percent(found.outcomes[PASS], found.total), tiles=_tiles(found),
@@ -96,18 +100,25 @@ def page(title: str, head: Record, records: Iterable[Record]) -> str:
     )
 
 
+def _words() -> dict[str, str]:
+    """What the script says, in the language chosen; nothing where that is what stands in it."""
+    spoken = re.findall(r'\bsay\("([^"]+)"', (_HERE / "page.js").read_text("utf-8"))
+    return {text: say(text) for text in spoken if say(text) != text}
+
+
 def _notes(not_listed: int, without_details: int) -> str:
     notes = []
     if not_listed:
         notes.append(f"{not_listed} more cases are not listed here, passing ones first; the CSV table has them all.")
     if without_details:
         notes.append(f"{without_details} cases are listed without their details, to keep this page small.")
-    return "".join(f'<p class="note">{escape(n)}</p>' for n in notes)
+    return "".join(f'<p class="note">{escape(say(n))}</p>' for n in notes)
 
 
 def _subtitle(settings: dict[str, Any]) -> str:
     now = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    return f"convgrad {__version__} · {settings.get('engine', '')} engine · seed {settings.get('seed', 0)} · {now}"
+    engine, seed = say(f"{settings.get('engine', '')} engine"), say(f"seed {settings.get('seed', 0)}")
+    return f"convgrad {__version__} · {engine} · {seed} · {now}"
 
 
 def _percent(part: int, whole: int) -> str:
@@ -117,23 +128,24 @@ def _percent(part: int, whole: int) -> str:
 
 
 def _tiles(found: Collected) -> str:
-    tiles = [f'<button class="tile all" data-only=""><b>{found.total}</b><span>cases</span></button>']
+    tiles = [f'<button class="tile all" data-only=""><b>{found.total}</b><span>{say("cases")}</span></button>']
     for outcome in OUTCOMES:
         tiles.append(
             f'<button class="tile {outcome}" data-only="{outcome}"><b>{found.outcomes[outcome]}</b>'
-            f"<span>{outcome}</span></button>"
+            f"<span>{say(outcome)}</span></button>"
         )
-    tiles.append(f'<div class="tile plain"><b>{_time(found.seconds)}</b><span>computing</span></div>')
+    tiles.append(f'<div class="tile plain"><b>{_time(found.seconds)}</b><span>{say("computing")}</span></div>')
     if found.ratios:
         mean = math.exp(sum(map(math.log, found.ratios)) / len(found.ratios))
         said = f"as fast as PyTorch ({len(found.ratios)} measured)"
-        tiles.append(f'<div class="tile plain"><b>{mean:.2f}×</b><span>{said}</span></div>')
+        tiles.append(f'<div class="tile plain"><b>{mean:.2f}×</b><span>{say(said)}</span></div>')
     return "".join(tiles)
 
 
 def _standard(name: str) -> str:
     row = standards.find(name)
-    return f'<span class="chip" title="{escape(row.rule.value)}">{escape(row.name)} <i>{escape(row.date)}</i></span>'
+    rule = escape(say(row.rule.value))
+    return f'<span class="chip" title="{rule}">{escape(row.name)} <i>{escape(row.date)}</i></span>'
 
 
 def _options(names: Iterable[str]) -> str:
@@ -167,7 +179,7 @@ def _row(r: Record) -> str:
     dtype = r["results"][0]["dtype"] if judged else ""
     outcome = r["outcome"]
     cells = (
-        f'<td class="o"><span class="badge {outcome}">{outcome}</span></td>',
+        f'<td class="o"><span class="badge {outcome}">{say(outcome)}</span></td>',
         f'<td class="n"><button class="open" aria-expanded="false">{escape(r["name"])}</button></td>',
         f'<td class="l"><code>{escape(r["line"])}</code></td>',
         f'<td class="num">{f"{ulp:.3g}" if judged else "–"}</td>',
@@ -215,8 +227,8 @@ def _detail(r: Record, names: list[str]) -> dict[str, Any]:
     usual = f"convgrad run '{r['line']}' --values {r['values']} --seed {r['seed']} --standard {','.join(names)}"
     again = {"z": r["seed"]} if r["reproduce"] == usual else {"x": r["reproduce"]}
     detail = {
-        "m": r["message"], "s": r["status"], "r": r["rule"], "a": r["advice"], "v": r["values"], **again,
-        "f": [_result(f) for f in r["results"]],
+        "m": say(r["message"]), "s": r["status"], "r": r["rule"], "a": [say(a) for a in r["advice"]],
+        "v": r["values"], **again, "f": [_result(f) for f in r["results"]],
     }
     return {key: value for key, value in detail.items() if key == "z" or value not in ("", [], 0)}
 
@@ -255,7 +267,7 @@ def _without_last_zeros(numbers: list[Any]) -> list[Any]:
 def _judged(j: dict[str, Any]) -> list[Any]:
     """Standard, verdict, and the numbers found where the metrics do not already tell them."""
     told = j["passed"] is True and standards.find(j["standard"]).rule in _TOLD_BY_METRICS
-    return [j["standard"], j["passed"], *([] if told else [j["why"]])]
+    return [j["standard"], j["passed"], *([] if told else [say(j["why"])])]
 
 
 def _limits(names: list[str], shown: list[Record]) -> dict[str, dict[str, str]]:
@@ -264,5 +276,5 @@ def _limits(names: list[str], shown: list[Record]) -> dict[str, dict[str, str]]:
     limits = {}
     for name in names:
         row = standards.find(name)
-        limits[name] = {p: standards.find(dict(row.deferred).get(p, name)).says(p) for p in used}
+        limits[name] = {p: say(standards.find(dict(row.deferred).get(p, name)).says(p)) for p in used}
     return limits

@@ -5,6 +5,8 @@ A test kit's runner may watch a file instead: four lines, no JSON, rewritten abo
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import time
 from collections import Counter
@@ -19,14 +21,17 @@ from convgrad.text.terminal import tell
 _EVERY = 5.0
 """Seconds between plain lines."""
 _FILE_EVERY = 10.0
-"""Seconds between two states of the kit's file."""
+"""Seconds between two states of the kit's file ..."""
+_JSON_EVERY = 1.0
+"""... and of the JSON file."""
 
 
 class Progress:
     """Counts finished cases and says how far the run is; use as a context manager."""
 
     def __init__(
-        self, total: int, done_before: int = 0, quiet: bool = False, file: Path | None = None
+        self, total: int, done_before: int = 0, quiet: bool = False, file: Path | None = None,
+        json_file: Path | None = None,
     ) -> None:
         self.total = total
         self.outcomes: Counter[str] = Counter()
@@ -36,7 +41,7 @@ class Progress:
         self._quiet = quiet
         self._bar: Any = None if quiet else _rich_bar()
         self._task: Any = None
-        self._file = file
+        self._file, self._json_file = file, json_file
         self._started_at, self._written = time.time(), self._start
 
     def __enter__(self) -> Progress:
@@ -49,23 +54,38 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
-        self._write()
+        self._write(finished=self._before + self._finished >= self.total)
 
-    def _write(self) -> None:
-        """The state a kit's runner reads."""
+    def _write(self, finished: bool = False) -> None:
+        """The states other programs read: the kit's, and ours as one JSON object."""
+        if self._json_file is not None:
+            write_text(self._json_file, json.dumps(self.state(finished)) + "\n")
+        self._written = time.monotonic()
         if self._file is not None:
-            self._written = time.monotonic()
             elapsed = self._written - self._start
             write_text(self._file, (
                 f"StartAt:{int(self._started_at)}\nElapsedTime:{elapsed:.0f}\nTotalCases:{self.total}\n"
                 f"CompletedCases:{self._before + self._finished}"
             ))
 
+    def state(self, finished: bool) -> dict[str, Any]:
+        """The run in numbers: cases, outcomes so far, seconds, whether it is at its end."""
+        seconds = time.monotonic() - self._start
+        done = self._before + self._finished
+        rate = self._finished / seconds if seconds > 0 else 0.0
+        left = (self.total - done) / rate if rate else None
+        return {
+            "total": self.total, "done": done, "done_before": self._before, "outcomes": dict(self.outcomes),
+            "started": round(self._started_at, 3), "elapsed_seconds": round(seconds, 3),
+            "left_seconds": 0.0 if done >= self.total else None if left is None else round(left, 3),
+            "finished": finished, "pid": os.getpid(),
+        }  # fmt: skip
+
     def count(self, outcome: str) -> None:
         """One more case is finished."""
         self._finished += 1
         self.outcomes[outcome] += 1
-        if time.monotonic() - self._written > _FILE_EVERY:
+        if time.monotonic() - self._written > (_FILE_EVERY if self._json_file is None else _JSON_EVERY):
             self._write()
         if self._bar is not None:
             self._bar.update(self._task, completed=self._before + self._finished, found=self.found())

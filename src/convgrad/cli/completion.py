@@ -1,0 +1,142 @@
+"""`convgrad completion bash|zsh|fish`: a script that completes verbs, options and values, made from the parsers."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Callable
+
+from convgrad.cli.command_tree import Node, nodes
+from convgrad.text.language import say
+from convgrad.text.terminal import ExitCode
+
+_HELP = """\
+Prints a script for the shell; files are completed where nothing else is known.
+
+  source <(convgrad completion bash)                      in ~/.bashrc
+  convgrad completion zsh > "${fpath[1]}/_convgrad"       once, before compinit
+  convgrad completion fish > ~/.config/fish/completions/convgrad.fish
+"""
+
+
+def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb `completion`."""
+    parser = subparsers.add_parser("completion", help="print a script that completes commands", description=_HELP)
+    parser.add_argument("shell", choices=tuple(_SCRIPTS), help="the shell")
+    parser.set_defaults(run=_command)
+
+
+def _command(arguments: argparse.Namespace) -> int:
+    print(_SCRIPTS[arguments.shell](list(nodes())), end="")
+    return ExitCode.PASS
+
+
+def _words(node: Node) -> list[str]:
+    own = [name for option in node.options for name in option.names]
+    return [*node.verbs, *(c for operand in node.operands for c in operand.choices), *own]
+
+
+def bash(tree: list[Node]) -> str:
+    """A function for `complete -F`: the verbs before the cursor choose the words."""
+    lines = [
+        "# bash completion of convgrad; made by `convgrad completion bash`",
+        "_convgrad() {",
+        '    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} path="" words="" i',
+        "    for ((i = 1; i < COMP_CWORD; i++)); do",
+        '        case "$path ${COMP_WORDS[i]}" in',
+        f"            {'|'.join(_quoted(_path(n)) for n in tree if n.path)}) path+=\" ${{COMP_WORDS[i]}}\" ;;",
+        "        esac",
+        "    done",
+        '    case "$path $before" in',
+    ]
+    for node in tree:
+        for option in node.options:
+            if option.choices:
+                keys = "|".join(_quoted(f"{_path(node)} {name}") for name in option.names)
+                lines.append(f"        {keys}) words={shlex.quote(' '.join(option.choices))} ;;")
+    valued = [(n, o) for n in tree for o in n.options if o.value and not o.choices]
+    keys = "|".join(_quoted(f"{_path(n)} {name}") for n, o in valued for name in o.names)
+    lines += [f"        {keys})", '            COMPREPLY=($(compgen -f -- "$word")); return ;;', "        *)",
+              '            case "$path" in']  # fmt: skip
+    lines += [f"                {_quoted(_path(n))}) words={shlex.quote(' '.join(_words(n)))} ;;" for n in tree]
+    lines += [
+        "            esac ;;", "    esac",
+        '    COMPREPLY=($(compgen -W "$words" -- "$word"))',
+        '    if [[ ${#COMPREPLY[@]} -eq 0 && $word != -* ]]; then COMPREPLY=($(compgen -f -- "$word")); fi',
+        "}", "complete -o filenames -F _convgrad convgrad", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _path(node: Node) -> str:
+    return "".join(f" {name}" for name in node.path)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+def zsh(tree: list[Node]) -> str:
+    """`_arguments` of every verb; what follows a verb is completed by the function of its path."""
+    lines = ["#compdef convgrad", "# made by `convgrad completion zsh`", ""]
+    helps = {node.path: node.help for node in tree}
+    for node in tree:
+        lines.append(f"{_function(node.path)}() {{")
+        arguments = []
+        for option in node.options:
+            value = f":{option.value.lower()}:" + (f"({' '.join(option.choices)})" if option.choices else "_files")
+            for name in option.names:
+                text = _zsh(option.help)
+                arguments.append(shlex.quote(f"{name}[{text}]" + (value if option.value else "")))
+        if node.verbs:
+            lines += ["  local line state", f"  _arguments -C {' '.join(arguments)} '1: :->verb' '*::word:->words'",
+                      "  case $state in", "    verb)"]  # fmt: skip
+            described = [(v, say(helps[node.path + (v,)])) for v in node.verbs]  # noqa: RUF005
+            told = " ".join(shlex.quote(f"{verb}:{_zsh(text)}") for verb, text in described)
+            lines += [f"      local -a verbs=({told})", "      _describe verb verbs ;;", "    words)"]
+            lines.append("      case $line[1] in")
+            lines += [f"        {v}) {_function((*node.path, v))} ;;" for v in node.verbs]
+            lines += ["      esac ;;", "  esac"]
+        else:
+            choices = [c for operand in node.operands for c in operand.choices]
+            rest = f"'*:word:({' '.join(choices)})'" if choices else "'*:file:_files'"
+            lines.append(f"  _arguments {' '.join([*arguments, rest])}")
+        lines += ["}", ""]
+    return "\n".join([*lines, '_convgrad "$@"', ""])
+
+
+def _function(path: tuple[str, ...]) -> str:
+    return "_".join(("_convgrad", *path))
+
+
+def _zsh(text: str) -> str:
+    """Text inside the brackets of `_arguments`."""
+    return " ".join(text.replace("[", "(").replace("]", ")").replace(":", ",").replace("\\", "").split())
+
+
+def fish(tree: list[Node]) -> str:
+    """A `complete` line for every verb and option."""
+    lines = ["# fish completion of convgrad; made by `convgrad completion fish`"]
+    for node in tree:
+        seen = "; and ".join(f"__fish_seen_subcommand_from {name}" for name in node.path)
+        where = seen or "__fish_use_subcommand"
+        for verb in node.verbs:
+            inner = next(n for n in tree if n.path == (*node.path, verb))
+            others = f"; and not __fish_seen_subcommand_from {' '.join(node.verbs)}" if node.path else ""
+            lines.append(f"complete -c convgrad -n {_fish(where + others)} -a {verb} -d {_fish(say(inner.help))}")
+        for option in node.options:
+            names = " ".join(f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}" for n in option.names)
+            value = f" -x -a {_fish(' '.join(option.choices))}" if option.choices else " -r" if option.value else ""
+            lines.append(f"complete -c convgrad -n {_fish(seen or 'true')} {names}{value} -d {_fish(option.help)}")
+        choices = [c for operand in node.operands for c in operand.choices]
+        if choices:
+            lines.append(f"complete -c convgrad -n {_fish(seen)} -a {_fish(' '.join(choices))}")
+    return "\n".join([*lines, ""])
+
+
+def _fish(text: str) -> str:
+    """A word of fish: its quotes know two escapes."""
+    return "'" + " ".join(text.split()).replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+_SCRIPTS: dict[str, Callable[[list[Node]], str]] = {"bash": bash, "zsh": zsh, "fish": fish}

@@ -1,0 +1,173 @@
+"""What other programs read: completion scripts, the manual, exit codes, progress and JUnit files, widths of output."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+import convgrad
+from convgrad.cli.command_line import VERBS, main
+from convgrad.cli.command_tree import nodes
+from convgrad.cli.manual import manual
+from convgrad.core import standards
+from convgrad.lab.run.progress import Progress
+from convgrad.text import language
+from convgrad.text.terminal import EXIT_CODES, ExitCode, width_of
+
+GOOD = "conv n1 c2>3 i5x5 k3x3 p1 fp32 on=A2"
+BAD = "conv n1 c2>3 i5x5 k3x3 s0 p1 fp32 on=A2"
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Path:
+    path = tmp_path / "cases.txt"
+    path.write_text(f"{GOOD}  # first\n{BAD}  # <second> & \"third\"\n")
+    return path
+
+
+def completed(script: str, *words: str) -> list[str]:
+    """What bash offers for the last of the words."""
+    line = " ".join(words)
+    asked = (
+        f"{script}\nCOMP_WORDS=({' '.join(map(repr, words))}); COMP_CWORD={len(words) - 1}; COMP_LINE={line!r}\n"
+        '_convgrad; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_verbs_options_and_values(capsys) -> None:
+    """Run by bash itself: verbs, verbs of verbs, options of the verb alone, the values of an option."""
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    assert completed(script, "convgrad", "che") == ["check"]
+    assert set(completed(script, "convgrad", "")) >= {verb.name for verb in VERBS}
+    assert completed(script, "convgrad", "run", "--prog") == ["--progress-file"]
+    assert completed(script, "convgrad", "cases", "g") == ["gen"]
+    assert "--count" in completed(script, "convgrad", "cases", "gen", "--")
+    assert completed(script, "convgrad", "rules", "--conformance", "r") == ["runtime"]
+    assert completed(script, "convgrad", "completion", "f") == ["fish"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_scripts_hold_every_option_of_every_verb(shell: str, capsys) -> None:
+    """Whatever the parsers take is in the script; the shell, where it is installed, reads it without complaint."""
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for node in nodes():
+        for option in node.options:
+            for name in option.names:
+                written = (f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}") if shell == "fish" else name
+                assert written in script, (node.path, name)
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+def test_the_manual_has_every_verb_option_and_exit_code() -> None:
+    """In both languages; no line is a roff command by accident."""
+    for spoken in language.LANGUAGES:
+        page = manual(spoken, convgrad.__version__)
+        for node in nodes():
+            assert not node.path or f".SS convgrad {' '.join(node.path)}\n" in page
+            assert all(name.replace("-", "\\-") in page for option in node.options for name in option.names)
+        assert all(f"\\fB{int(code)}\\fR" in page for code, _ in EXIT_CODES)
+        commands = {line.split()[0] for line in page.splitlines() if line.startswith((".", "'"))}
+        assert commands <= {'.\\"', ".TH", ".SH", ".SS", ".TP", ".PP", ".nf", ".fi", ".nh", ".ad"}
+    assert language.current() == "en"
+
+
+def test_every_exit_code_has_its_meaning(capsys) -> None:
+    """One table: each code once, in the help of the command, with its Chinese."""
+    assert [code for code, _ in EXIT_CODES] == list(ExitCode)
+    main(["--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    for code, text in EXIT_CODES:
+        assert f"{int(code)} {text}" in shown and language.chinese(text)
+
+
+def test_the_progress_file_and_junit(cases: Path, tmp_path: Path, capsys) -> None:
+    """State of a finished run as one JSON object; a passed and a refused case as JUnit XML, names escaped."""
+    progress, junit = tmp_path / "progress.json", tmp_path / "junit.xml"
+    words = ["run", str(cases), "-j", "1", "-q", "--no-anatomy"]
+    assert main([*words, "--progress-file", str(progress), "--junit", str(junit)]) == ExitCode.REFUSED
+    state = json.loads(progress.read_text())
+    assert (state["total"], state["done"], state["finished"], state["left_seconds"]) == (2, 2, True, 0.0)
+    assert state["outcomes"] == {"pass": 1, "refused": 1}
+    root = ElementTree.parse(junit).getroot()
+    assert root.attrib["tests"] == "2" and root.attrib["failures"] == "1" and root.attrib["errors"] == "0"
+    first, second = root.iter("testcase")
+    assert first.attrib["name"] == "first" and len(first) == 0
+    assert second.attrib["name"] == '<second> & "third"' and second[0].attrib["type"] == "refused"
+    assert "stride must be at least 1" in second[0].attrib["message"] and BAD[:20] in (second[0].text or "")
+    assert f"JUnit: {junit}" in capsys.readouterr().err
+
+
+def test_the_progress_file_of_a_run_under_way(tmp_path: Path) -> None:
+    """Written when the run begins, whole at any time; a run that is broken off does not say that it is finished."""
+    file = tmp_path / "state.json"
+    with pytest.raises(KeyboardInterrupt), Progress(5, 1, quiet=True, json_file=file) as progress:
+        assert json.loads(file.read_text())["done"] == 1
+        progress.count("pass")
+        raise KeyboardInterrupt
+    state = json.loads(file.read_text())
+    assert (state["done"], state["finished"], state["done_before"]) == (2, False, 1)
+
+
+@pytest.mark.parametrize("spoken", ["en", "zh"])
+@pytest.mark.parametrize("words", [
+    ["--help"], *([verb.name, "--help"] for verb in VERBS), ["rules"], ["rules", "--product", "A2", "--against", "910"],
+    ["standards"], ["dtypes"], ["doctor"], ["explain", BAD, "--all"], ["check", BAD], ["explain", "161002"],
+], ids=" ".join)  # fmt: skip
+def test_output_fits_eighty_columns(words: list[str], spoken: str, monkeypatch, capsys) -> None:
+    """Every line of help, rules, standards and refusals, in both languages; problem lines stay whole, to be pasted."""
+    monkeypatch.setenv("COLUMNS", "80")
+    main([*words, "--language", spoken])
+    shown = capsys.readouterr()
+    for line in (shown.out + shown.err).splitlines():
+        assert width_of(line) <= 80 or "conv n1 c2>3" in line or "/" in line, line
+
+
+def test_runs_fit_eighty_columns(cases: Path, monkeypatch, capsys) -> None:
+    """The table of `run`; in a pipe the same rows are lines of their own."""
+    words = ["run", str(cases), "-j", "1", "-q", "--no-anatomy"]
+    main(words)
+    assert sum("first" in line and "on=A2" in line for line in capsys.readouterr().out.splitlines()) == 1
+    monkeypatch.setenv("COLUMNS", "80")
+    main(words)
+    rows = capsys.readouterr().out.split("reproduce:")[0].splitlines()
+    assert len(rows) > 4 and max(map(width_of, rows)) <= 80
+
+
+def test_float32_rows_show_the_share_of_the_limit(tmp_path: Path, capsys) -> None:
+    """A float32 row has no ULP but the standard's own margin; a float16 row has both; the JSON has it per standard."""
+    path = tmp_path / "two.txt"
+    path.write_text(f"{GOOD}  # wide\n{GOOD.replace('fp32', 'fp16')}  # narrow\n")
+    main(["run", str(path), "-j", "1", "-q", "--no-anatomy"])
+    wide, narrow = capsys.readouterr().out.splitlines()[1:3]
+    assert wide.split()[2:6] == [wide.split()[2], "%", "–", "–"] and "–" not in narrow
+    names = ",".join(s.name for s in standards.ALL)
+    main(["run", str(path), "-j", "1", "-q", "--no-anatomy", "--no-recheck", "--json", "--standard", names])
+    for case in json.loads(capsys.readouterr().out)["cases"]:
+        for found in case["results"]:
+            for judged in found["judged"]:
+                if judged["passed"] is not None and judged["standard"] != "msprobe-ulp":
+                    assert (float(judged["used"]) <= 1) == judged["passed"], judged
+
+
+def test_rich_draws_tables_on_a_terminal(cases: Path) -> None:
+    """Under a terminal of 80 columns the rows are drawn by rich, coloured, none too wide; without it they are plain."""
+    pytest.importorskip("rich")
+    script = shutil.which("script")
+    if script is None:
+        pytest.skip("needs script(1)")
+    command = f"stty cols 80; {sys.executable} -m convgrad run {cases} -j 1 -q --no-anatomy"
+    done = subprocess.run([script, "-qec", command, "/dev/null"], capture_output=True, text=True, check=False)
+    plain = [line for line in done.stdout.splitlines() if "───" in line or "\x1b[32mpass" in line]
+    assert len(plain) == 2, done.stdout
