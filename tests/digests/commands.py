@@ -34,7 +34,7 @@ FILES = {
     "wrong.json": '{"cases": 5}\n',
 }
 VERBS = ("run", "check", "explain", "plan", "rules", "dtypes", "cases", "golden", "kit", "compare", "standards",
-         "bench", "tile", "scan", "dump", "sdk", "doctor")  # fmt: skip
+         "bench", "tile", "scan", "dump", "sdk", "completion", "doctor")  # fmt: skip
 HELPS = (
     "--help", *(f"{verb} --help" for verb in VERBS),
     *(f"cases {verb} --help" for verb in ("convert", "list", "gen", "schema")),
@@ -53,7 +53,8 @@ COMMANDS = (
     "golden lines.txt -o gold", "golden good.txt -o gold --layout ttk --json",
     "kit ttk -o there --json", "kit atk",
     "compare none.npy none.npy", "run lines.txt -j 1 -q", "run lines.txt -j 1 --json",
-    "run good.txt -j 1 --csv out.csv --html out.html", f"run '{GOOD}' -j 1 --standard none", f"tile '{TILE}' --dry",
+    "run good.txt -j 1 --csv out.csv --html out.html",
+    "run lines.txt -j 1 -q --progress-file out.json --junit out.xml --language zh", "completion bash", "completion tcsh", f"run '{GOOD}' -j 1 --standard none", f"tile '{TILE}' --dry",
     f"tile '{TILE}' --json", f"tile '{TILE}' --gradient weight", f"tile '{BAD}'", "bench --threads 0 'conv'",
     f"bench '{GOOD}' --no-torch --rounds 1 --threads 1 --json", "scan model:net --input 1,3,8,8 --json",
     "scan model:net --input 1,3,8,8 --product 910", "dump none", "sdk", "sdk --prefix here --json",

@@ -177,11 +177,11 @@ def _explain_rows(rows: list[Rule], arguments: argparse.Namespace) -> int:
         print_json([as_dict(rule) for rule in rows])
         return ExitCode.PASS
     for rule in rows:
-        where = "every product" if rule.products == products.KEYS else ", ".join(rule.products)
-        kind = "" if rule.conformance.value == "both" else f", {rule.conformance.value} conformance"
+        where = say("every product") if rule.products == products.KEYS else ", ".join(rule.products)
+        kind = "" if rule.conformance.value == "both" else ", " + say(f"{rule.conformance.value} conformance")
         print(f"{rule.id}  {int(rule.status)}")
         print(folded(f"    {sentences.sentence(rule, language.current())}", "      "))
-        said = say(f"on {where}{kind}")
+        said = f"{say('on')} {where}{kind}"
         print(folded(f"    {said}; {source_words(rule.source, language.current())}", "      "))
     return ExitCode.PASS
 

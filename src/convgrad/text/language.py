@@ -6,10 +6,10 @@ A text is written once, in English, where it is needed: a print, an error, a hel
     {} rows on {}, in the order they are checked
     {1} 上有 {0} 条规则，按检查顺序列出
 
-`{}` stands for what varies, `{#}` for a number; `{0}` puts it in as it is, `{~0}` in Chinese where it has a row. `say`
-finds the row a finished text fits, so nothing but the place where text reaches a person has to know of languages:
-errors, records and JSON stay English. Rooms whose sentences are made from rows of their own (the rules) add theirs with
-`add_rows`.
+`{}` stands for what varies, `{#}` for a number, `{w}` for a word; `{0}` puts it in as it is, `{~0}` in Chinese where it
+has a row. `say` finds the row a finished text fits, so nothing but the place where text reaches a person has to know of
+languages: errors, records and JSON stay English. Rooms whose sentences are made from rows of their own (the rules) add
+theirs with `add_rows`.
 """
 
 from __future__ import annotations
@@ -135,7 +135,9 @@ def rows() -> Iterator[Row]:
                 raise ValueError(f"{path.name}: a row is an English line and a Chinese one, not {lines!r}")
 
 
-_GAP = re.compile(r"\{#?\}")
+_GAP = re.compile(r"\{[#w]?\}")
+_FITS = {"{}": "(.*?)", "{#}": r"(-?[\d.,]+(?:e[+-]?\d+)?)", "{w}": r"(\S+)"}
+"""What may stand in a gap; short rows ask for numbers and words, so that they fit nothing they are not meant for."""
 
 
 class Catalogue:
@@ -168,7 +170,7 @@ class _Gaps:
         parts = _GAP.split(english)
         self.longest = max(parts, key=len)
         self.fixed = sum(map(len, parts))
-        gaps = [r"(-?[\d.,]+(?:e[+-]?\d+)?)" if gap == "{#}" else "(.*?)" for gap in _GAP.findall(english)]
+        gaps = [_FITS[gap] for gap in _GAP.findall(english)]
         pattern = "".join(re.escape(part) + gap for part, gap in zip(parts, [*gaps, ""], strict=True))
         self.pattern = re.compile(pattern, re.DOTALL)
         self._other = other

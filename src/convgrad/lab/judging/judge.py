@@ -29,7 +29,7 @@ class Judged:
     ratios: tuple[float, ...] = ()
     """MARE, MERE, RMSE over the partner's, for a double benchmark."""
     used: float | None = None
-    """The standard's own margin: found over allowed, of the limit that is nearest; above 1 fails. `None` where there is none."""
+    """The standard's own margin: found over allowed, of the nearest limit; above 1 fails; `None` where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
