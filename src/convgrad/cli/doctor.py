@@ -69,7 +69,7 @@ def _command(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(found)
     else:
-        print(folded("\n".join(_lines(found))))
+        print("\n".join(_lines(found)))
     return ExitCode.INTERNAL if found["reason"] else ExitCode.PASS
 
 
@@ -81,7 +81,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
     lacks = say("missing")
     optional = [(name, found["optional"][name] or f"{lacks}: {how}", say(what)) for name, how, what in OPTIONAL]
     lines += ["", table(("optional", "", "for"), optional), ""]
-    return lines + [say(text) for text in found["advice"] or ["Nothing to do: the native engine computes."]]
+    return lines + [folded(say(text)) for text in found["advice"] or ["Nothing to do: the native engine computes."]]
 
 
 def _version(name: str) -> str:

@@ -154,8 +154,8 @@ def tell_under(label: str, text: str, colour: str = "") -> None:
         print(coloured(line, colour) if colour else line)
 
 
-_LEAST_COLUMN = 6
-"""Columns a column of text keeps, however narrow the terminal."""
+_LEAST_COLUMN, _LONGEST_WORD = 6, 24
+"""Columns that a column of text keeps, however narrow the terminal; the longest word that is cut only then."""
 
 
 def table(
@@ -169,14 +169,9 @@ def table(
     """
     cells = [[say(c) for c in head], *([printable(c) for c in row] for row in rows)]
     to_right, colours, most = set(right), colours or {}, columns()
+    widths = _widths(cells, to_right, None if most is None else most - indent)
     if most is not None and wants_colour(sys.stdout) and find_spec("rich") is not None:
-        return _drawn(cells, to_right, colours, most, indent)
-    widths = [max(width_of(row[i]) for row in cells) for i in range(len(head))]
-    while most is not None and sum(widths) + 2 * (len(widths) - 1) + indent > most:
-        widest = max((i for i in range(len(widths)) if i not in to_right), key=lambda i: widths[i], default=-1)
-        if widest < 0 or widths[widest] <= _LEAST_COLUMN:
-            break
-        widths[widest] -= 1
+        return _drawn(cells, to_right, colours, widths, indent)
     lines = []
     for row in cells:
         parts = [fold(cell, width) if most is not None else [cell] for cell, width in zip(row, widths, strict=True)]
@@ -190,8 +185,23 @@ def table(
     return "\n".join(lines)
 
 
+def _widths(cells: Sequence[Sequence[str]], right: Container[int], room: int | None) -> list[int]:
+    """Widths of columns: the widest are narrowed until all fit, to their longest word first, then beyond."""
+    widths = [max(width_of(row[i]) for row in cells) for i in range(len(cells[0]))]
+    words = [max(width_of(x) for row in cells for x in _PIECE.findall(row[i]) or [""]) for i in range(len(widths))]
+    small = [min(width, _LEAST_COLUMN) for width in widths]
+    for least in ([max(min(word, _LONGEST_WORD), few) for word, few in zip(words, small, strict=True)], small):
+        while room is not None and sum(widths) + 2 * (len(widths) - 1) > room:
+            free = [i for i in range(len(widths)) if i not in right and widths[i] > least[i]]
+            if not free:
+                break
+            widths[max(free, key=lambda i: widths[i])] -= 1
+    return widths
+
+
 def _drawn(
-    cells: Sequence[Sequence[str]], right: Container[int], colours: Mapping[str, str], width: int, indent: int
+    cells: Sequence[Sequence[str]], right: Container[int], colours: Mapping[str, str], widths: Sequence[int],
+    indent: int,
 ) -> str:
     """The table as rich draws it."""
     from rich import box
@@ -199,12 +209,12 @@ def _drawn(
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    for i, name in enumerate(cells[0]):
-        drawn.add_column(Text(name), justify="right" if i in right else "left", overflow="fold", no_wrap=i in right)
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    for i, (name, width) in enumerate(zip(cells[0], widths, strict=True)):
+        drawn.add_column(Text(name), justify="right" if i in right else "left", overflow="fold", width=width)
     for row in cells[1:]:
         drawn.add_row(Text(row[0], style=colours.get(row[0], "")), *map(Text, row[1:]))
-    console = Console(width=width - indent, force_terminal=True)
+    console = Console(width=sum(widths) + 2 * len(widths), force_terminal=True)
     with console.capture() as captured:
         console.print(drawn)
     return "\n".join(" " * indent + line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
