@@ -315,7 +315,7 @@ _USED: dict[PassRule, Used] = {
     PassRule.MIXED_ELEMENTWISE: _elementwise,
     PassRule.CLOSE: lambda m, t, _: _outside(m, t[0], t[2], 1 - t[1]),
     PassRule.REQUANT: lambda m, t, _: (
-        (1 - _share(int((m.errors.code_distance <= 1).sum()), m.errors.size.size)) / (1 - standards.REQUANT_SHARE)),
+        (1 - _share(int((m.errors.code_distance < 2).sum()), m.errors.size.size)) / (1 - standards.REQUANT_SHARE)),
     PassRule.RATIOS: lambda m, t, ratios: max(r / limit for r, limit in zip(ratios, t[:-1], strict=True)),
     PassRule.SMALL_VALUES: lambda m, t, _: m.metrics.small_value_errors / (
         standards.SMALL_VALUE_RATIO * max(m.partner_metrics.small_value_errors if m.partner_metrics else 0, 1)),
