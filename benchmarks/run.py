@@ -7,8 +7,8 @@
                                                      no new arrays: the system zeroes large ones, small ones it recycles
 
 It measures as `convgrad bench` does (convgrad.lab.bench.measure) and adds what a record needs: what a figure is
-compared with in the same rounds (PyTorch's own float32 matrix product, float32 beside hf32, ...); errors against
-float64; JSON lines for benchmarks/compare.py.
+compared with in the same rounds (PyTorch's own float32 matrix product, float32 beside hf32, direct beside fast, ...);
+errors against float64; JSON lines for benchmarks/compare.py.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import resource
 import statistics
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +33,8 @@ import numpy as np
 import torch
 
 import convgrad
+from convgrad.core.request import DEFAULT_ALGORITHM
+from convgrad.functional import plan
 from convgrad.lab.bench.contestants import Call, engine_call, operands, pytorch_call
 from convgrad.lab.bench.measure import Clock, Settings, Task, measure, on_threads, read_lines, tasks
 
@@ -103,7 +106,13 @@ def rivals(task: Task, line: str, asked: argparse.Namespace) -> dict[str, Call]:
         made = next(other.plan for other in tasks(line, [word]) if other.want == task.want)
         return engine_call(made, operands(made, channels_last), fresh=asked.batch == 1)
 
+    def directly() -> Call:
+        made = plan(replace(task.plan.problem.request, algorithm=DEFAULT_ALGORITHM))
+        return engine_call(made, operands(made, asked.channels_last), fresh=asked.batch == 1)
+
     found = {}
+    if task.plan.problem.request.algorithm != DEFAULT_ALGORITHM:
+        found["direct_ratio"] = directly()
     if task.dtype == "hf32":
         found["float32_ratio"] = twin("fp32")
     if asked.channels_last:

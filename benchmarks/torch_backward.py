@@ -1,5 +1,8 @@
 """ResNet-18's backward pass (batch 8, 64x64), PyTorch's own against emulated, alternating; and a scan of 100 layers.
 
+    python benchmarks/torch_backward.py
+    python benchmarks/torch_backward.py fast         the convolutions of ResNet-18 and 50, algorithm="fast" on the cpu
+
 Medians of one run, as JSON lines. `torch.set_num_threads(2)`: the engine follows it.
 """
 
@@ -17,7 +20,7 @@ import convgrad
 from convgrad.torch import emulate, scan
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests/support"))
 import networks  # noqa: E402
 
 
@@ -57,6 +60,39 @@ def resnet18(dtype, repetitions):
     }  # fmt: skip
 
 
+CONVOLUTION = "ConvolutionBackward0"
+
+
+def convolution_seconds(network, images, emulation):
+    """The time of the convolutions alone in one backward pass of a training step."""
+    network.zero_grad()
+    with emulation:
+        loss = network(images).square().sum()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+            loss.backward()
+    return sum(event.cpu_time_total for event in seen.key_averages() if event.key == CONVOLUTION) * 1e-6
+
+
+def fast_convolutions(name, size, pixels, repetitions):
+    """PyTorch's convolution gradients in a backward pass against the engine's with fewer multiplications."""
+    torch.manual_seed(0)
+    network, images = getattr(networks, name)(), torch.randn(size, 3, pixels, pixels)
+    seconds = {"pytorch": [], "direct": [], "fast": []}
+    for repetition in range(repetitions + 1):
+        for algorithm, taken in seconds.items():
+            emulation = Plain() if algorithm == "pytorch" else emulate("cpu", "keep", algorithm=algorithm)
+            spent = convolution_seconds(network, images, emulation)
+            if repetition:
+                taken.append(spent)
+    found = {algorithm: statistics.median(taken) for algorithm, taken in seconds.items()}
+    return {
+        "what": f"{name} convolutions backward n{size} {pixels}x{pixels}", "repetitions": repetitions,
+        **{f"{algorithm}_ms": round(spent * 1e3, 1) for algorithm, spent in found.items()},
+        "pytorch_by_fast": round(found["pytorch"] / found["fast"], 2),
+        "direct_by_fast": round(found["direct"] / found["fast"], 2),
+    }  # fmt: skip
+
+
 def hundred_layers():
     with torch.device("meta"):
         model = networks.deep()
@@ -73,6 +109,10 @@ def main():
     torch.set_num_threads(2)
     if sys.argv[1:] == ["scan"]:
         print(json.dumps(hundred_layers()), flush=True)
+        return
+    if sys.argv[1:2] == ["fast"]:
+        for name, size, pixels in (("resnet18", 8, 224), ("resnet50", 8, 224), ("resnet18", 32, 224)):
+            print(json.dumps(fast_convolutions(name, size, pixels, 3)), flush=True)
         return
     info = convgrad.engine_info()
     print(json.dumps({"engine": info.engine, "isa": info.isa, "torch": torch.__version__}), flush=True)

@@ -6,7 +6,7 @@ ENGINE_FLAGS := -std=gnu++17 -Inative/include -Inative/engine -ffp-contract=off 
 AVX2 := -mavx2 -mfma -mf16c -mbmi2
 PROBLEMS ?= 150
 
-.PHONY: test-sanitize test-sanitize-avx512 test-clang test-aarch64 campaign-exactness bench
+.PHONY: test-sanitize test-sanitize-avx512 test-clang test-aarch64 campaign-exactness bench bench-fast
 
 # One rule: the kernels for one instruction set, then the rest of the engine and the test program around them.
 build/engine/%/exactness: $(ENGINE_FILES) tests/native/exactness.cpp native/engine.mk
@@ -67,3 +67,8 @@ bench: $(READY)
 	$(RECORD) --append --isa avx2 --batch 10 --dtypes fp32
 	$(RECORD) --append --unless avx2
 	$(BIN)/python benchmarks/compare.py --page benchmarks/recorded.jsonl > docs/generated/benchmark.md
+
+# Fewer multiplications beside direct, PyTorch and JAX: docs/generated/fast.md and fast.svg are made from its rows.
+bench-fast: $(READY)
+	$(BIN)/python benchmarks/run.py --json benchmarks/fast.jsonl --dtypes fp32 --no-errors benchmarks/problems/fast.txt
+	$(BIN)/python tools/generate.py

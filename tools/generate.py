@@ -200,6 +200,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/generated/format_ndc1hwc0.svg": format_pictures.ndc1hwc0,
     "docs/generated/format_fractal_z_3d.svg": format_pictures.fractal_z_3d,
     "docs/generated/speed.svg": lambda: benchmark_pictures.speed_picture(BENCHMARKS),
+    "docs/generated/fast.svg": lambda: benchmark_pictures.fast_picture(BENCHMARKS),
+    "docs/generated/fast.md": lambda: _page(benchmark_pictures.fast_page(BENCHMARKS), "benchmarks/fast.jsonl"),
     "docs/generated/memory.svg": lambda: benchmark_pictures.memory_picture(BENCHMARKS),
     "native/generated/rules.inc": lambda: c_tables.rules_include(NOTICE.format(source="src/convgrad/rules")),
     "native/generated/precision.inc": lambda: precision_pages.precision_include(

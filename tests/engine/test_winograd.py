@@ -26,6 +26,7 @@ LINES = (
     "conv n4 c48>40 i28x28 k3x3 s1 p1 d1 g1 fp32",  # weights stay; runs of blocks
     "conv n2 c256>300 i7x7 k3x3 s1 p1 d1 g1 fp32",  # tiles stay; shared tiles
     "conv n3 c70>130 i30x19 k3x3 s1 p1 d1 g1 fp32",
+    "conv n2 c90>40 i14x15 k3x3 s1 p1 d1 g1 fp32",  # chunks of coarse channels that are no power of two
     "conv n1 c64>96 i33x40 k3x3 s1 p2 d2 g2 fp32",
     "conv n1 c20>24 i6x20x21 k3x3x3 s1 p1 d1 g1 fp32",
     "conv n1 c80>70 i7x9x10 k3x3x3 s1 p1 d1 g1 fp32",
@@ -91,6 +92,28 @@ for line in lines + ["conv n2 c100>90 i15x22 k3x3 s1 p1 d1 g1 fp32", "conv n4 c4
     lines = [done.stdout.splitlines() for done in runs]
     assert [each[:1] for each in lines] == [["avx2"], ["avx512"]], [done.stderr for done in runs]
     assert len(lines[0]) > 100 and lines[0][1:] == lines[1][1:]
+
+
+@pytest.mark.parametrize("line", [
+    "conv n9 c512>512 i7x7 k3x3 p1 alg=fast", "conv n9 c64>64 i12x12 k3x3 p1 alg=fast",
+    "conv n9 c96>80 i20x21 k3x3 p1 alg=fast", "conv n9 c256>256 i14x14 k3x3 p1 alg=fast",
+    "conv n9 c40>48 i6x10x11 k3x3x3 p1 alg=fast",
+])  # fmt: skip
+def test_an_image_has_the_bits_it_has_alone(line):
+    """Data gradients and forward passes: path and bits of an image are those of a batch of one, wherever it stands."""
+    many, alone = (convgrad.plan(Request.parse(each)) for each in (line, line.replace("n9", "n1")))
+    assert many.paths[0] == alone.paths[0] and "winograd" in many.paths[0]
+    rng = np.random.default_rng(11)
+    x, g, w = problems.operands(many, lambda shape: rng.standard_normal(shape, np.float32))
+    runs = (
+        lambda part: convgrad.conv_backward(g[part], x[part], w, padding=1, algorithm="fast").input,
+        lambda part: convgrad.convolution(x[part], w, padding=1, algorithm="fast"),
+    )
+    for run in runs:
+        whole = run(slice(None))
+        for image in (0, 4, 8):
+            part = slice(image, image + 1)
+            assert np.array_equal(run(part), whole[part]), image
 
 
 # ---- errors --------------------------------------------------------------------------------------------------------

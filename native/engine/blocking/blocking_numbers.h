@@ -53,13 +53,16 @@ const index_t WINOGRAD_BLOCK_FLOATS = 256 << 10;  // ... and what it holds where
 const index_t WINOGRAD_DEPTH = 128;               // reduced channels whose windows a task transforms at a time
 const index_t WINOGRAD_WIDEST_PANEL = 32;         // output channels multiplied at once, of the widest vectors
 const index_t WINOGRAD_CHUNK = 64;                // coarse x fine channels of a weight gradient, summed together
+const index_t WINOGRAD_RUNS = 8;                  // of blocks, summed separately and transformed back
 const index_t WINOGRAD_CHANNELS = 16;             // channels come in whole vectors, whatever the machine's
 const index_t WINOGRAD_LONG_ROW = 16;             // tiles of four cells in a row that are copied at once
 const index_t WINOGRAD_DILATION = 32, WINOGRAD_DEPTH_TAPS = 8;  // at most: a dilation is that many phases
 enum { WINOGRAD_CHAIN = 64 };  // multiply-adds in a row; every multiple of it cuts WINOGRAD_DEPTH
-// Its costs in multiply-adds: of a source cell and a result or window cell transformed, of a number of a transformed
-// 3x3 window, and of a window of a weight gradient (R4 17 ns, R7 16, R8 21). Measured; direct must cost this much more.
-const double WINOGRAD_CELL_IN = 29, WINOGRAD_CELL_OUT = 23, WINOGRAD_WINDOW_IN = 7, WINOGRAD_WINDOW_OUT = 900;
+// Its costs in multiply-adds: of a source cell and of a result or window cell transformed; of a number of a transformed
+// window, and of one of a weight gradient that is transformed back. Fitted to 38 problems; direct must cost this much
+// more. The batch of the problem whose costs decide about data gradients, whatever their own batch is.
+const double WINOGRAD_CELL_IN = 10, WINOGRAD_CELL_OUT = 23, WINOGRAD_WINDOW_IN = 5.5, WINOGRAD_WINDOW_OUT = 7;
+const index_t WINOGRAD_BATCH = 4;
 const double WINOGRAD_MARGIN = 0.92;
 
 // bias: runs of lines, at most.

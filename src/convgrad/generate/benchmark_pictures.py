@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -58,7 +58,7 @@ def speed_picture(benchmarks: Path) -> str:
         means: list[float | None] = []
         for lines in groups.values():
             ratios = [by_line[n][stack] / by_line[n]["ms"] for n in lines if n in by_line and by_line[n].get(stack)]
-            means.append(math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None)
+            means.append(_mean(ratios) if ratios else None)
         return means
 
     first = rows[0]
@@ -69,8 +69,74 @@ def speed_picture(benchmarks: Path) -> str:
         "not asked). Recorded by `make bench`.",
         list(groups), (Dots("PyTorch", "a", slower("pytorch_ms")), Dots("JAX", "b", slower("jax_ms"))),
         (1, 3, 10, 30, 100),
-        lambda value: f"{value:.1f}×" if value < 100 else f"{value:.0f}×", our_line=True,
+        lambda value: f"{value:.1f}×" if value < 100 else f"{value:.0f}×", our_line="convgrad",
     )  # fmt: skip
+
+
+def fast_picture(benchmarks: Path) -> str:
+    """How many times as long the direct paths, PyTorch and JAX take as algorithm="fast"."""
+    groups = families((benchmarks / "problems/fast.txt").read_text("utf-8"))
+    rows = [row for row in _rows(benchmarks / "fast.jsonl") if _counts(row)]
+    by_line = {row["line"]: row for row in rows}
+
+    def slower(share: Callable[[Row], float | None]) -> list[float | None]:
+        found = [[ratio for n in lines if (ratio := share(by_line[n]))] for lines in groups.values()]
+        return [_mean(ratios) if ratios else None for ratios in found]
+
+    first = rows[0]
+    return _picture(
+        'Time of all gradients in float32 with fewer multiplications; algorithm="fast" = 1',
+        f"Geometric means. {first['isa']}, {first['threads']} threads, PyTorch {first['torch']}, JAX "
+        f"{first.get('jax', '')}. Recorded by `make bench-fast`.",
+        list(groups),
+        (Dots("direct", "we", slower(lambda row: row["direct_ratio"])), Dots("PyTorch", "a", slower(_to_pytorch)),
+         Dots("JAX", "b", slower(_to_jax))),
+        (1, 2, 4, 8, 16, 32), lambda value: f"{value:.1f}×", our_line="fast",
+    )  # fmt: skip
+
+
+def fast_page(benchmarks: Path) -> str:
+    """The same as a table, for each layer and gradient."""
+    rows = _rows(benchmarks / "fast.jsonl")
+    first = rows[0]
+    lines = [
+        "# Fewer multiplications, recorded",
+        "",
+        f"Times of the same call, medians of {first['rounds']} interleaved rounds, by that of `algorithm=\"fast\"`: "
+        f"{first['isa']},",
+        f"{first['threads']} threads, PyTorch {first['torch']}, JAX {first.get('jax', 'not installed')}, float32. "
+        "`make bench-fast` records it anew.",
+        "",
+        "| problem | gradients | paths | ms | direct | PyTorch | JAX |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        problem = row["line"].replace(" s1 p1 d1 g1 fp32 alg=fast", "")
+        paths = ", ".join(path for path in row["paths"] if path != "line sums")
+        jax = _to_jax(row)
+        lines.append(f"| `{problem}` | {row['want']} | {paths} | {row['ms']:.2f} | {row['direct_ratio']:.2f} | "
+                     f"{_to_pytorch(row):.2f} | {'' if jax is None else f'{jax:.2f}'} |")  # fmt: skip
+    lines.append("")
+    for want in ("input", "weight+bias", "all"):
+        some = [row for row in rows if row["want"] == want and "k3x3x3" not in row["line"]]
+        direct, pytorch = [row["direct_ratio"] for row in some], [_to_pytorch(row) for row in some]
+        lines.append(
+            f"* {want}, 3x3 layers of ResNet-50, VGG-16 and U-Net: geometric mean {_mean(direct):.2f} to direct, "
+            f"{_mean(pytorch):.2f} to PyTorch; least {min(direct):.2f} and {min(pytorch):.2f}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _mean(ratios: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def _to_pytorch(row: Row) -> float:
+    return float(row["ratio"])
+
+
+def _to_jax(row: Row) -> float | None:
+    return row["jax_ms"] / row["ms"] if row.get("jax_ms") else None
 
 
 def memory_picture(benchmarks: Path) -> str:
@@ -88,7 +154,7 @@ def memory_picture(benchmarks: Path) -> str:
         f"Largest layer of each family, first call of a process, float32, PyTorch {rows[0]['torch']}. "
         "Recorded by benchmarks/memory.py.",
         list(groups), (Dots("convgrad", "we", largest("convgrad")), Dots("PyTorch", "a", largest("PyTorch"))),
-        (0.5, 1, 3, 10, 30, 100), lambda value: f"{value:.1f}" if value < 10 else f"{value:.0f}", our_line=False,
+        (0.5, 1, 3, 10, 30, 100), lambda value: f"{value:.1f}" if value < 10 else f"{value:.0f}", our_line="",
     )  # fmt: skip
 
 
@@ -106,7 +172,7 @@ def _counts(row: Row) -> bool:
 
 def _picture(
     title: str, note: str, names: Sequence[str], stacks: Sequence[Dots], ticks: Sequence[float], said: Any, *,
-    our_line: bool,
+    our_line: str,
 ) -> str:  # fmt: skip
     """Dots on a logarithmic axis, a row per family."""
     low, high = math.log(ticks[0] * 0.8), math.log(ticks[-1] * 1.6)
@@ -126,11 +192,11 @@ def _picture(
         parts.append(f'<line{mark} x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{_TOP - 8}" y2="{bottom}"/>')
         parts.append(f'<text class="small mid" x="{x(tick):.1f}" y="{bottom + 16}">{tick:g}</text>')
     if our_line:
-        parts.append(f'<text class="small mid" x="{x(1):.1f}" y="{_TOP - 14}">convgrad</text>')
+        parts.append(f'<text class="small mid" x="{x(1):.1f}" y="{_TOP - 14}">{our_line}</text>')
     for i, name in enumerate(names):
         y = _TOP + _ROW * i + _ROW / 2
         parts.append(f'<text x="12" y="{y + 4:.1f}">{escape(name)}</text>')
-        for dots, label in zip(stacks, (y - 8, y + 17), strict=True):  # above and below: dots may be close
+        for dots, label in zip(stacks, (y - 8, y + 17, y - 8), strict=False):  # above and below: dots may be close
             value = dots.values[i]
             if value is not None:
                 parts.append(f'<circle class="{dots.style}" cx="{x(value):.1f}" cy="{y:.1f}" r="5"/>')

@@ -49,8 +49,12 @@ static void fill_strip(const Source& s, index_t plane, const index_t* extent, in
         }
         const index_t at = plane + y * st[3] + (x + begin) * st[4];
         float* to = strip + begin * STRIP_CHANNELS;
-        if (st[4] == 1) s.transposed(s, at, channels, st[1], end - begin, to, STRIP_CHANNELS);
-        else s.rows(s, at, end - begin, st[4], channels, st[1], to, STRIP_CHANNELS);
+        if (st[4] == 1) {
+            // Eight planes at a time: they may lie whole pages apart, and a set of the cache holds eight lines.
+            const index_t some = channels == STRIP_CHANNELS ? 8 : channels;
+            for (index_t c = 0; c < channels; c += some)
+                s.transposed(s, at + c * st[1], some, st[1], end - begin, to + c, STRIP_CHANNELS);
+        } else s.rows(s, at, end - begin, st[4], channels, st[1], to, STRIP_CHANNELS);
     }
 }
 

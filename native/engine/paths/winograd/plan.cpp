@@ -115,14 +115,46 @@ void plan_data(const Call& call, int roots, WinogradPlan* w) {
     w->sums = w->task.book<float>(products * w->sums_apart);
 }
 
+bool adds_in_place(const cg_problem& p) { return store_kind(p.to_weight) == STORE_F32; }
+
+// Fine channels whose tiles are shared. Few of them leave room for many tiles: windows are transformed back less often,
+// coarse cells are transformed once for every share.
+index_t shared_channels(const Call& call, int roots, index_t most_tiles, index_t windows) {
+    const cg_problem& p = call.p;
+    const index_t fine = whole_vectors(p.fine_channels), products = products_of(roots);
+    const TileGrid g = make_grid(call, roots, 1, 1);
+    const index_t chunk = min(fine, WINOGRAD_CHUNK), smallest = products * g.tiles * g.source_planes;  // of an item
+    const double tiles = double(g.items) * double(g.tiles), coarse = double(p.coarse_channels);
+    const double numbers = double(products) * double(g.taps) * coarse * double(fine);
+    double least = 0;
+    index_t best = 0;
+    for (index_t some = fine;; some = round_up(ceil_div(some, 2), chunk)) {
+        const index_t left = SHARED_FLOATS - (adds_in_place(p) ? 0 : windows * some);
+        if (left >= smallest * some || some <= chunk) {
+            const double fit = double(max(1, min(most_tiles, left / (products * some))));
+            const double blocks = __builtin_ceil(tiles * double(g.source_planes) / fit);
+            const double shares = double(ceil_div(fine, some)) * tiles * double(roots * g.tile);
+            const double cost = blocks * numbers * WINOGRAD_WINDOW_OUT + shares * coarse * WINOGRAD_CELL_OUT;
+            if (best == 0 || cost < least) {
+                least = cost;
+                best = some;
+            }
+        }
+        if (some <= chunk) return best;
+    }
+}
+
 void plan_weight(const Call& call, int roots, WinogradPlan* w) {
     const cg_problem& p = call.p;
     const index_t coarse = p.coarse_channels, fine = whole_vectors(p.fine_channels), taps = p.window[0];
     const index_t products = w->products, room = WINOGRAD_TASK_FLOATS / products;
-    // Sums over blocks of tiles are added up in the result itself: it must be float32.
     const bool one_chunk = coarse <= WINOGRAD_CHUNK && fine <= WINOGRAD_CHUNK;
-    w->mode = one_chunk || store_kind(p.to_weight) != STORE_F32 ? RUNS : SHARED_TILES;
-    w->chunk_coarse = min(whole_vectors(coarse), WINOGRAD_CHUNK);
+    const index_t windows = coarse * taps * p.window[1] * p.window[2];  // of one fine channel
+    const bool sums_fit = adds_in_place(p) || windows * WINOGRAD_CHUNK <= SHARED_FLOATS / 2;
+    w->mode = one_chunk || !sums_fit ? RUNS : SHARED_TILES;
+    // Where tiles are shared the sums of a chunk stay in L2.
+    const index_t half = products * WINOGRAD_CHUNK * WINOGRAD_CHUNK <= WINOGRAD_BLOCK_FLOATS ? 1 : 2;
+    w->chunk_coarse = min(whole_vectors(coarse), WINOGRAD_CHUNK / (w->mode == RUNS ? 1 : half));
     w->chunk_fine = min(fine, WINOGRAD_CHUNK);
     w->partials = 1;
     if (w->mode == RUNS) {
@@ -136,33 +168,38 @@ void plan_weight(const Call& call, int roots, WinogradPlan* w) {
         w->block_items = max(1, tiles / (g.tiles * g.source_planes));
         w->blocks = ceil_div(g.items, w->block_items);
         const index_t chunks = ceil_div(coarse, w->chunk_coarse) * ceil_div(fine, w->chunk_fine);
-        const index_t windows = coarse * fine * taps * p.window[1] * p.window[2];
-        w->partials = clamp(min(ceil_div(16, chunks), w->blocks / 2), 1, max(1, SHARED_FLOATS / windows));
+        w->partials =
+            clamp(min(ceil_div(WINOGRAD_RUNS, chunks), w->blocks / 2), 1, max(1, SHARED_FLOATS / (windows * fine)));
     } else {
-        // Chunks of coarse channels do not order a sum: smaller ones where threads would have none.
-        while (w->chunk_coarse > WINOGRAD_CHANNELS && ceil_div(coarse, w->chunk_coarse) < 2 * call.threads)
-            w->chunk_coarse /= 2;
-        const index_t most = room / WINOGRAD_CHUNK - WINOGRAD_CHUNK;
-        const index_t tiles = max(1, min(most, SHARED_FLOATS / (products * fine)));
+        const index_t most = room / w->chunk_coarse - w->chunk_fine;  // tiles of a task
+        w->shared_fine = shared_channels(call, roots, most, windows);
+        // Sums over blocks of tiles are added up in the result itself where it is float32.
+        const index_t kept = adds_in_place(p) ? 0 : windows * w->shared_fine;
+        const index_t tiles = max(1, min(most, (SHARED_FLOATS - kept) / (products * w->shared_fine)));
         w->grid = fitting_grid(call, roots, tiles, 1, 0);
         const TileGrid& g = w->grid;
         const index_t fit = max(1, tiles / (g.tiles * g.source_planes));
         w->block_items = ceil_div(g.items, ceil_div(g.items, fit));
         w->blocks = ceil_div(g.items, w->block_items);
+        // Chunks of coarse channels do not order a sum: smaller ones where threads would have none.
+        while (w->chunk_coarse > WINOGRAD_CHANNELS && ceil_div(coarse, w->chunk_coarse) < 2 * call.threads)
+            w->chunk_coarse = whole_vectors(w->chunk_coarse / 2);
     }
     const TileGrid& g = w->grid;
     w->rows = w->block_items * g.run * g.tiles;
     w->source_rows = w->block_items * g.source_planes * g.tiles;
     const bool runs = w->mode == RUNS;
-    w->source_apart = odd_lines(w->source_rows * (runs ? w->chunk_fine : fine));
+    w->source_apart = odd_lines(w->source_rows * (runs ? w->chunk_fine : w->shared_fine));
     w->window_apart = odd_lines(w->rows * w->chunk_coarse);
     w->sums_apart = odd_lines(w->chunk_coarse * w->chunk_fine);
     w->strip = w->task.book<float>(strip_floats(g));
     w->source = (runs ? w->task : w->shared).book<float>(products * w->source_apart);
     w->window = w->task.book<float>(products * w->window_apart);
     w->sums = w->task.book<float>((runs ? taps : 1) * products * w->sums_apart);
-    const index_t windows = coarse * fine * taps * p.window[1] * p.window[2];
-    w->partial_sums = w->shared.book<float>(w->partials > 1 ? w->partials * windows : 0);
+    const bool kept = !runs && w->blocks > 1 && !adds_in_place(p);
+    w->partial_sums = w->shared.book<float>(w->partials > 1 ? w->partials * windows * fine
+                                            : kept          ? windows * w->shared_fine
+                                                            : 0);
 }
 
 void make_winograd_plan(const Call& call, int roots, WinogradPlan* w) {
@@ -176,7 +213,7 @@ int path_of(int roots) { return roots == 4 ? PATH_WINOGRAD_4 : roots == 7 ? PATH
 
 // ---- cost ------------------------------------------------------------------------------------------------------
 
-// What a contraction costs, in multiply-adds of the matrix product (19 ps each on the core it was measured on): from
+// What a contraction costs, in multiply-adds of the matrix product (21 ps each on the core it was measured on): from
 // the problem alone, so that results do not depend on the machine.
 double direct_cost(const Call& call) {
     const cg_problem& p = call.p;
@@ -195,26 +232,30 @@ double winograd_cost(const Call& call, int roots) {
     const double groups = double(p.groups), planes = double(g.items) * double(g.tiles);  // tiles of one plane
     const double tiles = planes * double(g.run), source_tiles = planes * double(g.source_planes);
     const double reduced = double(whole_vectors(n.reduced)), result = double(whole_vectors(n.result));
-    const double products = double(w.products) * tiles * double(g.taps) * reduced * result;
-    const double windows = reduced * result * double(g.taps);
+    const double numbers = double(w.products) * double(g.taps) * reduced * result;  // of the transformed windows
     const double in = WINOGRAD_CELL_IN * roots * roots, out = WINOGRAD_CELL_OUT * roots * double(g.tile);
-    const double few_tiles = 1 + 6 / double(w.rows);  // rows that leave a register tile unfilled
-    double cost;
+    double cost = tiles * numbers;
     if (call.contraction == TO_WEIGHT) {
-        const double times = w.mode == SHARED_TILES ? double(w.blocks) : double(w.partials);
+        const index_t fine = whole_vectors(p.fine_channels);
         const double fine_times = w.mode == RUNS ? double(ceil_div(p.coarse_channels, w.chunk_coarse)) : 1;
-        const double coarse_times = w.mode == RUNS ? double(ceil_div(whole_vectors(p.fine_channels), w.chunk_fine)) : 1;
-        cost = products * few_tiles + source_tiles * in * double(p.fine_channels) * fine_times +
-               tiles * out * double(p.coarse_channels) * coarse_times + windows * times * WINOGRAD_WINDOW_OUT;
+        const double coarse_times = double(ceil_div(fine, w.mode == RUNS ? w.chunk_fine : w.shared_fine));
+        cost += source_tiles * in * double(p.fine_channels) * fine_times +
+                tiles * out * double(p.coarse_channels) * coarse_times +
+                numbers * double(w.blocks) * WINOGRAD_WINDOW_OUT;
     } else {
         const double times = w.mode == TILES_STAY ? double(w.blocks) : 1;
-        cost = products * few_tiles + source_tiles * in * double(n.reduced) + tiles * out * double(n.result) +
-               windows * times * double(w.products) * WINOGRAD_WINDOW_IN;
+        cost += source_tiles * in * double(n.reduced) + tiles * out * double(n.result) +
+                numbers * (times * WINOGRAD_WINDOW_IN + 2 * double(w.blocks));
     }
     return cost * groups;
 }
 
-int best_roots(const Call& call) {
+// Data gradients and forward passes are a batch of problems, each of which must have the bits it has alone: the choice
+// is made as for WINOGRAD_BATCH images, however many there are.
+int best_roots(const Call& asked) {
+    cg_problem p = asked.p;
+    if (asked.contraction != TO_WEIGHT) p.batch = WINOGRAD_BATCH;
+    const Call call{p, asked.contraction, asked.lanes, asked.threads};
     const bool exact = call.p.algorithm == CG_EXACT_FAST;
     double least = WINOGRAD_MARGIN * direct_cost(call);
     int best = 0;

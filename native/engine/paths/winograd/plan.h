@@ -36,7 +36,7 @@ enum WinogradMode {
     WEIGHTS_STAY,  // data gradients: windows transformed once for all; a task is a block of items
     TILES_STAY,    // ... the tiles of many items transformed once; a task is a panel of output channels
     RUNS,          // weight gradients: a task is a run of items and a chunk of channels
-    SHARED_TILES   // ... fine tiles of many items transformed once; a task is a chunk of coarse channels
+    SHARED_TILES   // ... fine tiles of many items transformed at once; a task is a chunk of coarse channels
 };
 
 struct WinogradPlan {
@@ -48,6 +48,7 @@ struct WinogradPlan {
     index_t blocks;                    // of all items
     index_t rows, source_rows;         // tiles of a block: of its cells, of the source planes
     index_t chunk_coarse, chunk_fine;  // weight gradients: channels whose products are summed together
+    index_t shared_fine;               // ... fine channels whose tiles are shared
     index_t partials;                  // runs of blocks summed separately (fixes the order of the sum: problem only)
     index_t weights_apart, source_apart, window_apart, sums_apart;  // floats from one product to the next
     Booking task, shared;

@@ -144,13 +144,17 @@ template <int N, int R> struct WinogradWeight {
         const SharedScratch shared(plan.shared);
         if (shared.memory == nullptr) return CG_OUT_OF_MEMORY;
         float* x = shared.at(plan.source);
+        const bool keeps = plan.blocks > 1 && store_kind(p.to_weight) != STORE_F32;
+        float* kept = keeps ? shared.at(plan.partial_sums) : nullptr;
+        const index_t parts = ceil_div(width, plan.shared_fine), blocks = parts * plan.blocks;
         int status = CG_OK;
-        for (index_t number = 0; number < p.groups * plan.blocks && status == CG_OK; ++number) {
-            const index_t group = number / plan.blocks, first = number % plan.blocks * plan.block_items;
-            const index_t count = min(plan.block_items, grid.items - first);
-            status = transform_block(threads, group, first, count, x);
+        for (index_t number = 0; number < p.groups * blocks && status == CG_OK; ++number) {
+            const index_t group = number / blocks, first = number % plan.blocks * plan.block_items;
+            const Block b{group, first, min(plan.block_items, grid.items - first),
+                          number % blocks / plan.blocks * plan.shared_fine};
+            status = transform_block(threads, b, x);
             auto chunk = [&](index_t task, char* scratch) {
-                sum_chunk(group, first, count, task * plan.chunk_coarse, x, Scratch{scratch});
+                sum_chunk(b, task * plan.chunk_coarse, x, kept, Scratch{scratch});
             };
             const index_t chunks = ceil_div(p.coarse_channels, plan.chunk_coarse);
             if (status == CG_OK) status = in_parallel(threads, chunks, plan.task.bytes, chunk);
@@ -158,39 +162,60 @@ template <int N, int R> struct WinogradWeight {
         return status;
     }
 
-    int transform_block(int threads, index_t group, index_t first, index_t count, float* x) const {
-        const index_t strips = width / STRIP_CHANNELS;
-        const index_t parts = clamp(ceil_div(4 * threads, strips), 1, count);
+    // taps = sum + taps, and a copy.
+    static INLINE void add_taps(const float* sum, float* taps) {
+        for (int i = 0; i < TAPS * LANES; i += LANES) store(taps + i, load(sum + i) + load(taps + i));
+    }
+    static INLINE void copy_taps(const float* taps, float* to) {
+        for (int i = 0; i < TAPS * LANES; i += LANES) store(to + i, load(taps + i));
+    }
+
+    // Items, and fine channels from `fine` on, whose transformed tiles are shared.
+    struct Block {
+        index_t group, first, count, fine;
+    };
+    index_t fine_end(const Block& b) const { return min(width, b.fine + plan.shared_fine); }
+
+    int transform_block(int threads, const Block& b, float* x) const {
+        const index_t strips = (fine_end(b) - b.fine) / STRIP_CHANNELS;
+        const index_t parts = clamp(ceil_div(4 * threads, strips), 1, b.count);
         auto transform = [&](index_t task, char* scratch) {
-            const index_t c = task % strips * STRIP_CHANNELS, part = task / strips;
-            const index_t begin = count * part / parts, end = count * (part + 1) / parts;
-            const Cells cells{fine, group * p.fine_channels + c, max(0, p.fine_channels - c), STRIP_CHANNELS};
-            transform_source<N>(grid, cells, first + begin, end - begin,
-                                x + begin * grid.source_planes * grid.tiles * width + c, plan.source_apart, width,
-                                Scratch{scratch}.at(plan.strip));
+            const index_t to = task % strips * STRIP_CHANNELS, c = b.fine + to, part = task / strips;
+            const index_t begin = b.count * part / parts, end = b.count * (part + 1) / parts;
+            const Cells cells{fine, b.group * p.fine_channels + c, max(0, p.fine_channels - c), STRIP_CHANNELS};
+            transform_source<N>(grid, cells, b.first + begin, end - begin,
+                                x + begin * grid.source_planes * grid.tiles * plan.shared_fine + to, plan.source_apart,
+                                plan.shared_fine, Scratch{scratch}.at(plan.strip));
         };
         return in_parallel(threads, strips * parts, plan.task.bytes, transform);
     }
 
-    // A chunk of coarse channels with all fine ones, over the tiles of a block; added to the blocks before.
-    void sum_chunk(index_t group, index_t first, index_t count, index_t k0, const float* x, const Scratch& pieces) {
+    // A chunk of coarse channels with all fine ones that are shared, over the tiles of a block; added to the blocks
+    // before.
+    void sum_chunk(const Block& b, index_t k0, const float* x, float* kept, const Scratch& pieces) {
         float *strip = pieces.at(plan.strip), *y = pieces.at(plan.window), *s = pieces.at(plan.sums);
         const index_t rows = min(plan.chunk_coarse, p.coarse_channels - k0);
-        const Cells of_coarse{coarse, group * p.coarse_channels + k0, rows, rows};
-        transform_cells<N, M>(grid, of_coarse, first, count, y, plan.window_apart, plan.chunk_coarse, strip);
-        for (index_t c0 = 0; c0 < width; c0 += plan.chunk_fine)
+        const Cells of_coarse{coarse, b.group * p.coarse_channels + k0, rows, rows};
+        const bool last = b.first + b.count == grid.items;
+        transform_cells<N, M>(grid, of_coarse, b.first, b.count, y, plan.window_apart, plan.chunk_coarse, strip);
+        for (index_t c0 = b.fine; c0 < fine_end(b); c0 += plan.chunk_fine)
             for (index_t z = 0; z < grid.taps; ++z) {
-                const index_t columns = min(plan.chunk_fine, width - c0);
+                const index_t columns = min(plan.chunk_fine, fine_end(b) - c0);
                 if (grid.taps > 1) zero_floats(s, plan.products * plan.sums_apart);
                 for (index_t q = 0; q < plan.products; ++q)
-                    multiply(first, count, z, rows, y + q * plan.window_apart, x + q * plan.source_apart + c0, width,
-                             columns, s + q * plan.sums_apart, grid.taps > 1);
+                    multiply(b.first, b.count, z, rows, y + q * plan.window_apart,
+                             x + q * plan.source_apart + c0 - b.fine, plan.shared_fine, columns,
+                             s + q * plan.sums_apart, grid.taps > 1);
                 windows(rows, columns, s, [&](index_t k, index_t c, float* taps) {
-                    const index_t at = window_at(group, k0 + k, c0 + c, z), lanes = lanes_from(c0 + c);
-                    if (first > 0) {
+                    const index_t at = window_at(b.group, k0 + k, c0 + c, z), lanes = lanes_from(c0 + c);
+                    if (kept != nullptr) {  // the result has no room for float32 sums
+                        float* sum = kept + (((k0 + k) * grid.taps + z) * plan.shared_fine + c0 - b.fine + c) * TAPS;
+                        if (b.first > 0) add_taps(sum, taps);
+                        if (!last) return copy_taps(taps, sum);
+                    } else if (b.first > 0) {
                         alignas(64) float sum[TAPS * LANES];
                         load_windows<R>(before, at, target.tensor->stride[1], lanes, sum);
-                        for (int i = 0; i < TAPS * LANES; i += LANES) store(taps + i, load(sum + i) + load(taps + i));
+                        add_taps(sum, taps);
                     }
                     store_windows<R>(target, at, lanes, taps);
                 });
