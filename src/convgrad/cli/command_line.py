@@ -52,6 +52,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("tile", "convgrad.cli.tile", "run the tile kernel on a problem: coverage, offsets, walk"),
     Verb("kernel", "convgrad.cli.kernel", "compile a C++ tile kernel, run it on cores, check it"),
     Verb("scan", "convgrad.cli.scan", "find a PyTorch model's convolutions and what each product says"),
+    Verb("invariance", "convgrad.cli.invariance", "do a stack's bits depend on the batch, on threads, on the machine"),
+    Verb("audit", "convgrad.cli.audit", "are the gradients of a CPU stack right: exact, wrong, crash or hang"),
     Verb("dump", "convgrad.cli.dump", "judge the convolution calls of a PyTorch run that was dumped"),
     Verb("sdk", "convgrad.cli.sdk", "install headers and libraries that stand in for the vendor's"),
     Verb("completion", "convgrad.cli.completion", "print a script that completes commands in bash, zsh or fish"),

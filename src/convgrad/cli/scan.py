@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from convgrad.core import products
-from convgrad.core.request import CONFORMANCES, DEFAULT_CONFORMANCE, MATH_NAMES
+from convgrad.core.request import CONFORMANCES, DEFAULT_CONFORMANCE, MATH_NAMES, Request
 from convgrad.lab.cases.case import product_key
 from convgrad.text.language import say
 from convgrad.text.terminal import ExitCode, UsageError, folded, print_json
@@ -39,7 +39,7 @@ def add_command(subparsers: Any) -> None:
         "scan", help="find a PyTorch model's convolutions and what each product says", description=_HELP
     )
     parser.add_argument("model", metavar="MODEL", help="module:name, path/to/file.py:name, or an ONNX file")
-    parser.add_argument("--input", "-i", action="append", default=[], metavar="N,C,H,W", type=_shape,
+    parser.add_argument("--input", "-i", action="append", default=[], metavar="N,C,H,W", type=shape_of,
                         help="shape of an input; once per positional input")  # fmt: skip
     parser.add_argument("--product", "-p", action="append", metavar="NAME",
                         help=f"products to ask, separated by commas (default {','.join(products.ONE_OF_EACH)}; known: "
@@ -56,7 +56,8 @@ def add_command(subparsers: Any) -> None:
     parser.set_defaults(run=_run)
 
 
-def _shape(text: str) -> tuple[int, ...]:
+def shape_of(text: str) -> tuple[int, ...]:
+    """`1,3,224,224` as numbers."""
     try:
         shape = tuple(int(n) for n in text.replace("x", ",").split(","))
     except ValueError:
@@ -89,6 +90,16 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         print(folded(say(str(found)), "    "))
     return ExitCode.REFUSED if found.count(Answer.REFUSED) else ExitCode.PASS
+
+
+def convolutions_of(model: str, inputs: list[tuple[int, ...]]) -> list[Request]:
+    """The backward requests of a model's convolutions, on the CPU's own rules."""
+    from convgrad.torch.scanning import scan
+
+    if not inputs:
+        raise UsageError("give the shape of the model's input: --input 1,3,224,224")
+    found = scan(_model(model, "meta"), tuple(inputs), ["cpu"])
+    return [one.request for one in found if one.request is not None]
 
 
 def _model(text: str, device: str) -> nn.Module:

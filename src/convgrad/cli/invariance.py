@@ -1,0 +1,104 @@
+"""`convgrad invariance`: does a bit of a stack's results depend on the batch?"""
+
+from __future__ import annotations
+
+import argparse
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from convgrad.cli.scan import convolutions_of, shape_of
+from convgrad.lab.cases import files
+from convgrad.text.terminal import ExitCode, UsageError, coloured, counted, print_json, printable
+
+_HELP = """\
+Computes a batch whole, then each sample alone, the halves, the samples in reverse order, and the batch on other numbers
+of threads and instruction sets, and names the first bit of an input gradient or a forward result that differs.
+
+  convgrad invariance 'conv n8 c64>64 i14x14 k3x3 p1 fp32'                 convgrad itself
+  convgrad invariance 'conv n8 c64>64 i14x14 k3x3 p1 fp32' --stack torch   PyTorch on the CPU
+  convgrad invariance cases.csv --axis alone --axis threads
+  convgrad invariance --model networks:resnet18 --input 8,3,64,64 --stack torch
+  convgrad invariance --files whole.npy part.npy --at 3                    results of other runs: part = samples 3, ...
+
+Problems of fewer than four samples are tried with four. Exit code 1 when a bit depends on something, 0 when none does.
+"""
+
+
+def add_command(subparsers: Any) -> None:
+    """Adds the verb `invariance`."""
+    parser = subparsers.add_parser("invariance", help="do a stack's bits depend on the batch", description=_HELP)
+    parser.add_argument("cases", nargs="*", metavar="CASES", help="files of cases or problem lines")
+    parser.add_argument("--stack", default="convgrad", metavar="NAME",
+                        help="convgrad, torch, or path/to/file.py:function")  # fmt: skip
+    parser.add_argument("--axis", action="append", choices=("alone", "halves", "order", "threads", "isa", "layout"),
+                        help="what may not show (default: all but layout)")  # fmt: skip
+    parser.add_argument("--model", metavar="MODEL", help="module:name or file.py:name: its distinct convolutions")
+    parser.add_argument("--input", "-i", action="append", default=[], metavar="N,C,H,W", type=shape_of,
+                        help="shape of its input")  # fmt: skip
+    parser.add_argument("--files", nargs=2, type=Path, metavar=("WHOLE", "PART"), help="two .npy files of results")
+    parser.add_argument("--at", type=int, default=0, metavar="SAMPLE", help="with --files: the part's first sample")
+    parser.add_argument("--batch-axis", type=int, default=0, metavar="AXIS", help="with --files: the samples' axis")
+    parser.add_argument("--seconds", type=float, default=300, metavar="S", help="for a problem at most (300)")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from convgrad.lab.referee import invariance, stacks
+
+    if arguments.files:
+        return _files(arguments)
+    requests = [case.request for name in arguments.cases for case in files.read(name)]
+    if arguments.model:
+        requests += convolutions_of(arguments.model, arguments.input)
+    if not requests:
+        raise UsageError("give a problem line, a file of cases, --model or --files")
+    if arguments.stack == "torch" and find_spec("torch") is None:
+        raise UsageError("PyTorch is not installed: nothing to compare")
+    if arguments.stack not in stacks.NAMES:
+        stacks.find(arguments.stack)
+    distinct = list({str(r): r for r in requests}.values())
+    axes = arguments.axis or list(invariance.DEFAULT_AXES)
+    rows, differ, not_run = [], 0, 0
+    for line, found in invariance.referee(distinct, arguments.stack, axes, arguments.seconds):
+        if isinstance(found, str):
+            not_run += 1
+            rows.append({"line": line, "not_run": found})
+            if not arguments.json:
+                print(f"not run  {line}: {printable(found)}")
+            continue
+        differ += bool(found)
+        rows.append({"line": line, "differences": [d.as_row() for d in found]})
+        if arguments.json:
+            continue
+        print(f"{coloured('depends', 'red') if found else coloured('same', 'green')}  {line}")
+        for difference in found:
+            print(f"  {difference}\n  {difference.reproducer}")
+    if arguments.json:
+        print_json({"stack": arguments.stack, "axes": axes, "problems": rows})
+    else:
+        print(f"{counted(len(distinct), 'problem')} on {arguments.stack}: {differ} with bits that depend on "
+              f"{', '.join(axes)}; {not_run} not run")  # fmt: skip
+    return ExitCode.PRECISION_FAIL if differ else ExitCode.USAGE if not_run == len(distinct) else ExitCode.PASS
+
+
+def _files(arguments: argparse.Namespace) -> int:
+    import numpy as np
+
+    from convgrad.lab.referee import invariance
+
+    try:
+        whole, part = (np.load(path, allow_pickle=False) for path in arguments.files)
+        if not 0 <= arguments.batch_axis < min(whole.ndim, part.ndim):
+            raise UsageError(f"--batch-axis {arguments.batch_axis} is no axis of {whole.shape} and {part.shape}")
+        found = invariance.compare_files(whole, part, arguments.at, arguments.batch_axis)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if arguments.json:
+        print_json({"differences": [] if found is None else [found]})
+    elif found is None:
+        print("same  every bit of the part is that of the batch")
+    else:
+        print(f"depends  {found['count']} of {found['size']} differ, first {found['first']}: {found['bits'][0]} in the "
+              f"batch, {found['bits'][1]} in the part; at most {found['ulps']} ulp")  # fmt: skip
+    return ExitCode.PASS if found is None else ExitCode.PRECISION_FAIL

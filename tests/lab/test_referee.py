@@ -1,0 +1,137 @@
+"""The referees: what depends on the batch is found, what is wrong is found, and nothing else."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from convgrad.cli.command_line import main
+from convgrad.core.request import Request
+from convgrad.lab.referee import audit, children, invariance, stacks
+
+LINE = "conv n4 c3>5 i6x6 k3x3 s1 p1 d1 g1 fp32"
+FAKES = '''
+import os, signal, time
+from convgrad.lab.referee.stacks import ask_convgrad
+
+def right(*call):
+    return ask_convgrad(*call)
+
+def one_wrong(*call):
+    found = ask_convgrad(*call)
+    for array in found.values():
+        array.reshape(-1)[-1] += 1
+    return found
+
+def crashes(*call):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+def hangs(*call):
+    time.sleep(600)
+
+def refuses(*call):
+    raise RuntimeError("no such kernel")
+
+def by_batch(request, g, x, w, wanted, threads):
+    """The reduction is split where the batch has more than one sample."""
+    found = ask_convgrad(request, g, x, w, wanted, threads)
+    if x.shape[0] > 1 and "grad_input" in found:
+        found["grad_input"] = found["grad_input"] * 3 / 3
+    return found
+'''
+
+
+@pytest.fixture
+def fakes(tmp_path: Path) -> str:
+    (tmp_path / "fakes.py").write_text(FAKES, "utf-8")
+    return str(tmp_path / "fakes.py")
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "told"),
+    [("right", "exact", ""), ("one_wrong", "wrong", "1 of 135 wrong"), ("crashes", "crash", "SIGSEGV"),
+     ("hangs", "hang", "no answer"), ("refuses", "refused", "no such kernel")],
+)  # fmt: skip
+def test_every_kind_of_fault_is_told(
+    fakes: str, monkeypatch: pytest.MonkeyPatch, name: str, verdict: str, told: str
+) -> None:
+    """A stack that is right, wrong in one element, killed, endless or refusing gets that verdict."""
+    monkeypatch.setattr(children, "PATIENCE", 1)
+    seconds = 5 if name == "hangs" else 120
+    way = audit.Way("contiguous", "", 1)
+    (found,) = audit.audit([Request.parse(LINE)], f"{fakes}:{name}", [way], seconds, repeats=1)
+    assert (found.verdict, found.bad) == (verdict, verdict in ("wrong", "crash", "hang"))
+    assert told in found.told
+
+
+def test_a_reduction_split_by_the_batch_is_caught(fakes: str) -> None:
+    """A stack whose order of sums follows from N is found, with the first bit and a command that shows it again."""
+    ((_, found),) = invariance.referee([Request.parse(LINE)], f"{fakes}:by_batch", ["alone"], 120)
+    assert [(d.axis, d.result) for d in found] == [("alone", "grad_input")]
+    assert found[0].count > 0 and found[0].ulps >= 1 and "--axis alone" in found[0].reproducer
+
+
+def test_the_first_difference_is_told_in_bits() -> None:
+    """Count, place, bits of both and the distance in units of the last place; a NaN is a NaN."""
+    whole = np.array([[1.0, np.nan], [2.0, -0.0]], np.float32)
+    here = whole.copy()
+    assert invariance.first_difference(whole, here) is None
+    here[1, 0] = np.nextafter(np.float32(2), np.float32(3))
+    found = invariance.first_difference(whole, here)
+    assert found == {"count": 1, "size": 4, "first": [1, 0], "bits": ["0x40000000", "0x40000001"], "ulps": 1}
+
+
+def test_results_of_other_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two files: samples of a batch against the same ones computed in a part."""
+    whole = np.arange(24, dtype=np.float32).reshape(4, 6)
+    np.save(tmp_path / "whole.npy", whole)
+    np.save(tmp_path / "part.npy", whole[2:])
+    words = ["invariance", "--files", str(tmp_path / "whole.npy"), str(tmp_path / "part.npy"), "--at"]
+    assert main([*words, "2"]) == 0
+    assert main([*words, "1"]) == 1
+    assert main([*words, "3"]) == 2
+    capsys.readouterr()
+    main([*words, "1", "--json"])
+    assert json.loads(capsys.readouterr().out)["differences"][0]["count"] == 12
+
+
+def test_whole_numbers_stay_exact() -> None:
+    """No sum of products can leave what float32 holds: the bound shrinks with the problem."""
+    assert audit.bound_of(Request.parse(LINE)) == 3
+    assert audit.bound_of(Request.parse("conv n64 c4>8 i256x256 k1x1 s1 p0 d1 g1 fp32")) == 1
+
+
+def test_a_script_for_upstream_runs_without_convgrad() -> None:
+    """The script of a finding is a program of its own."""
+    pytest.importorskip("torch")
+    way = audit.Way("channels_last", "", 1)
+    found = audit.Finding(f"{LINE} math=keep want=xwb on=cpu", way, "torch", "grad_weight", "wrong", "", {})
+    text = audit.script(found)
+    assert "convgrad" not in text
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "done" in done.stdout and "wrong" not in done.stdout, done.stderr
+
+
+def test_the_descriptor_is_that_of_benchdnn() -> None:
+    """The known fault of a strided 1x1 window in oneDNN's own words."""
+    told = audit.descriptor("conv n32 c4>8 i32x32 k1x1 s2 p0 d1 g1 fp32")
+    assert told.endswith(" mb32ic4oc8ih32oh16kh1sh2ph0iw32ow16kw1sw2pw0")
+
+
+@pytest.mark.parametrize("words", [["audit", "nothing.py:f"], ["audit", "torch", "--set", "none"], ["invariance"],
+                                   ["audit", "convgrad", "--repeats", "0"]])  # fmt: skip
+def test_a_wrong_command_line_is_a_usage_error(words: list[str]) -> None:
+    """Exit code 2, nothing is run."""
+    pytest.importorskip("torch")
+    assert main(words) == 2
+
+
+def test_layouts_hold_the_same_values() -> None:
+    """Channels last changes strides, not numbers."""
+    r = Request.parse(LINE)
+    for one, other in zip(stacks.operands(r, "contiguous", 3), stacks.operands(r, "channels_last", 3), strict=True):
+        assert np.array_equal(one, other)
+    assert stacks.operands(r, "channels_last", 3)[1].strides[1] == 4
