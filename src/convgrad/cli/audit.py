@@ -9,7 +9,8 @@ from typing import Any
 from convgrad.cli.scan import convolutions_of, shape_of
 from convgrad.core.request import Request
 from convgrad.lab.cases import files
-from convgrad.text.terminal import ExitCode, UsageError, coloured, counted, print_json, table
+from convgrad.text.language import say
+from convgrad.text.terminal import ExitCode, UsageError, coloured, print_json, table
 
 _HELP = """\
 Runs the convolution gradients of a CPU stack on whole numbers, in a process of its own per problem and setting, and
@@ -18,7 +19,7 @@ compares them with the exact sums: exact, wrong, crash, hang. What is found come
   convgrad audit torch                                   every built-in set
   convgrad audit torch --set strided-1x1                 one of them
   convgrad audit torch cases.csv --layout channels_last  a file of cases, or a problem line
-  convgrad audit torch --model networks:resnet18 --input 1,3,64,64
+  convgrad audit torch --model networks:resnet18 --input 1,3,64,64   the convolutions of a model
   convgrad audit my_stack.py:gradients                   a function of one's own
 
 Exit code 1 when something is wrong, 0 when nothing is.
@@ -48,7 +49,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.repeats < 1 or not arguments.seconds > 0 or any(n < 1 for n in arguments.threads or ()):
         raise UsageError("--repeats, --seconds and --threads are positive numbers")
     if arguments.stack == "torch" and find_spec("torch") is None:
-        print_json([]) if arguments.json else print("PyTorch is not installed: nothing to audit")
+        print_json([]) if arguments.json else print(say("PyTorch is not installed: nothing to audit"))
         return ExitCode.PASS
     if arguments.stack not in stacks.NAMES:
         stacks.find(arguments.stack)
@@ -79,6 +80,6 @@ def _run(arguments: argparse.Namespace) -> int:
             print(f"\n# {finding.line}; benchdnn: {audit.descriptor(finding.line)}\n{audit.script(finding)}")
         exact = sum(f.verdict == audit.EXACT for f in found)
         colour = "red" if bad else "green"
-        print(coloured(f"{counted(len(distinct), 'problem')}, {counted(len(found), 'run')}: {exact} exact, "
-                       f"{len(bad)} wrong, crashed or hung", colour))  # fmt: skip
+        told = f"{len(distinct)} x {len(ways)} runs: {exact} exact, {len(bad)} wrong, crashed or hung"
+        print(coloured(say(told), colour))
     return ExitCode.PRECISION_FAIL if bad else ExitCode.PASS

@@ -9,7 +9,8 @@ from typing import Any
 
 from convgrad.cli.scan import convolutions_of, shape_of
 from convgrad.lab.cases import files
-from convgrad.text.terminal import ExitCode, UsageError, coloured, counted, print_json, printable
+from convgrad.text.language import say
+from convgrad.text.terminal import ExitCode, UsageError, coloured, print_json, printable
 
 _HELP = """\
 Computes a batch whole, then each sample alone, the halves, the samples in reverse order, and the batch on other numbers
@@ -17,8 +18,8 @@ of threads and instruction sets, and names the first bit of an input gradient or
 
   convgrad invariance 'conv n8 c64>64 i14x14 k3x3 p1 fp32'                 convgrad itself
   convgrad invariance 'conv n8 c64>64 i14x14 k3x3 p1 fp32' --stack torch   PyTorch on the CPU
-  convgrad invariance cases.csv --axis alone --axis threads
-  convgrad invariance --model networks:resnet18 --input 8,3,64,64 --stack torch
+  convgrad invariance cases.csv --axis alone --axis threads                some of it
+  convgrad invariance --model networks:resnet18 --input 8,3,64,64          the convolutions of a model
   convgrad invariance --files whole.npy part.npy --at 3                    results of other runs: part = samples 3, ...
 
 Problems of fewer than four samples are tried with four. Exit code 1 when a bit depends on something, 0 when none does.
@@ -77,8 +78,9 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"stack": arguments.stack, "axes": axes, "problems": rows})
     else:
-        print(f"{counted(len(distinct), 'problem')} on {arguments.stack}: {differ} with bits that depend on "
-              f"{', '.join(axes)}; {not_run} not run")  # fmt: skip
+        depend = ", ".join(axes)
+        told = f"{len(distinct)} on {arguments.stack}: {differ} with bits that depend on {depend}; {not_run} not run"
+        print(say(told))
     return ExitCode.PRECISION_FAIL if differ else ExitCode.USAGE if not_run == len(distinct) else ExitCode.PASS
 
 
@@ -97,8 +99,12 @@ def _files(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"differences": [] if found is None else [found]})
     elif found is None:
-        print("same  every bit of the part is that of the batch")
+        print(say("same  every bit of the part is that of the batch"))
     else:
-        print(f"depends  {found['count']} of {found['size']} differ, first {found['first']}: {found['bits'][0]} in the "
-              f"batch, {found['bits'][1]} in the part; at most {found['ulps']} ulp")  # fmt: skip
+        count, size, first, bits, ulps = (found[name] for name in ("count", "size", "first", "bits", "ulps"))
+        told = (
+            f"depends  {count} of {size} differ, first {first}: {bits[0]} in the batch, {bits[1]} in the part; "
+            f"at most {ulps} ulp"
+        )
+        print(say(told))
     return ExitCode.PASS if found is None else ExitCode.PRECISION_FAIL
