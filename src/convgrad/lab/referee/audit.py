@@ -98,6 +98,7 @@ def bound_of(request: Request) -> int:
 def expected(request: Request) -> dict[str, Any]:
     """The exact sums, in float64."""
     g, x, w = (a.astype(np.float64) for a in stacks.operands(request, "contiguous", 1, bound_of(request)))
+    found: tuple[Any, Any, Any]
     if request.operator is Operator.TBC:
         found = functional.conv_tbc_backward(g, x, w, pad=request.pad)
     else:
