@@ -100,8 +100,14 @@ def test_results_of_other_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_whole_numbers_stay_exact() -> None:
     """No sum of products can leave what float32 holds: the bound shrinks with the problem."""
-    assert audit.bound_of(Request.parse(LINE)) == 3
-    assert audit.bound_of(Request.parse("conv n64 c4>8 i256x256 k1x1 s1 p0 d1 g1 fp32")) == 1
+    assert (audit.whole_numbers(Request.parse(LINE)).bound, audit.whole_numbers(Request.parse(LINE)).share) == (3, 1)
+    for word, limit in (("fp32", 2**24), ("fp16", 2**11), ("bf16", 2**8)):
+        request = Request.parse(f"conv n4 c16>8 i64x64 k1x1 s1 p0 d1 g1 {word}")
+        assert audit.largest_exact(request) == limit
+        numbers = audit.whole_numbers(request)
+        magnitudes = audit.Numbers(tuple(map(abs, numbers.operands)), numbers.bound, numbers.share)
+        assert max(a.max() for a in audit.expected(request, magnitudes).values()) <= limit / 2
+        assert all(np.count_nonzero(a) for a in audit.expected(request, numbers).values())
 
 
 def test_a_script_for_upstream_runs_without_convgrad() -> None:
@@ -117,7 +123,9 @@ def test_a_script_for_upstream_runs_without_convgrad() -> None:
 
 def test_the_descriptor_is_that_of_benchdnn() -> None:
     """The known fault of a strided 1x1 window in oneDNN's own words."""
-    told = audit.descriptor("conv n32 c4>8 i32x32 k1x1 s2 p0 d1 g1 fp32")
+    line, way = "conv n32 c4>8 i32x32 k1x1 s2 p0 d1 g1 fp32", audit.Way("channels_last", "avx2", 1)
+    told = audit.descriptor(audit.Finding(line, way, "torch", "", "crash", "SIGSEGV", {}))
+    assert told.startswith("--conv --dir=BWD_W --dt=f32 --stag=axb --wtag=any --dtag=axb ")
     assert told.endswith(" mb32ic4oc8ih32oh16kh1sh2ph0iw32ow16kw1sw2pw0")
 
 

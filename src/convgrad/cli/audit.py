@@ -9,6 +9,8 @@ from typing import Any
 from convgrad.cli.scan import convolutions_of, shape_of
 from convgrad.core.request import Request
 from convgrad.lab.cases import files
+from convgrad.lab.run.case_run import FAIL
+from convgrad.lab.run.progress import Progress
 from convgrad.text.language import say
 from convgrad.text.terminal import ExitCode, UsageError, coloured, print_json, table
 
@@ -61,14 +63,18 @@ def _run(arguments: argparse.Namespace) -> int:
         requests += convolutions_of(arguments.model, arguments.input)
     if not requests or arguments.sets:
         requests += [Request.parse(line) for name in arguments.sets or audit.SETS for line in audit.SETS[name]]
-    distinct = list({str(r): r for r in map(audit.without_batch_of, requests)}.values())
+    distinct = list({str(r): r for r in map(audit.on_cpu_rules, requests)}.values())
     isas = [("" if name == "default" else name) for name in arguments.isa or ()]
     isas = isas or ["", *children.isa_limits(arguments.stack)]
     ways = [
         audit.Way(layout, isa, threads)
         for layout in arguments.layout or stacks.LAYOUTS for isa in isas for threads in arguments.threads or (1, None)
     ]
-    found = list(audit.audit(distinct, arguments.stack, ways, arguments.seconds, arguments.repeats))
+    found = []
+    with Progress(len(distinct) * len(ways)) as progress:
+        for finding in audit.audit(distinct, arguments.stack, ways, arguments.seconds, arguments.repeats):
+            found.append(finding)
+            progress.count(FAIL if finding.bad else finding.verdict)
     bad = [finding for finding in found if finding.bad]
     if arguments.json:
         print_json([finding.as_row() for finding in found])
@@ -77,9 +83,14 @@ def _run(arguments: argparse.Namespace) -> int:
         if rows:
             print(table(("problem", "how", "gradient", "verdict", "what"), rows))
         for finding in bad[:1]:
-            print(f"\n# {finding.line}; benchdnn: {audit.descriptor(finding.line)}\n{audit.script(finding)}")
+            print(f"\n# {finding.line}; benchdnn: {audit.descriptor(finding)}\n{audit.script(finding)}")
         exact = sum(f.verdict == audit.EXACT for f in found)
         colour = "red" if bad else "green"
-        told = f"{len(distinct)} x {len(ways)} runs: {exact} exact, {len(bad)} wrong, crashed or hung"
+        rest = len(found) - exact - len(bad)
+        told = (
+            f"{len(distinct)} x {len(ways)} runs: {exact} exact, {len(bad)} wrong, crashed or hung, "
+            f"{rest} refused or not run"
+        )
         print(coloured(say(told), colour))
-    return ExitCode.PRECISION_FAIL if bad else ExitCode.PASS
+    ran = any(f.verdict == audit.EXACT for f in found)
+    return ExitCode.PRECISION_FAIL if bad else ExitCode.PASS if ran else ExitCode.USAGE

@@ -60,7 +60,7 @@ def _run(arguments: argparse.Namespace) -> int:
         stacks.find(arguments.stack)
     distinct = list({str(r): r for r in requests}.values())
     axes = arguments.axis or list(invariance.DEFAULT_AXES)
-    rows, differ, not_run = [], 0, 0
+    rows, differ, judged, not_run = [], 0, 0, 0
     for line, found in invariance.referee(distinct, arguments.stack, axes, arguments.seconds):
         if isinstance(found, str):
             not_run += 1
@@ -68,6 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
             if not arguments.json:
                 print(f"not run  {line}: {printable(found)}")
             continue
+        judged += 1
         differ += bool(found)
         rows.append({"line": line, "differences": [d.as_row() for d in found]})
         if arguments.json:
@@ -81,7 +82,7 @@ def _run(arguments: argparse.Namespace) -> int:
         depend = ", ".join(axes)
         told = f"{len(distinct)} on {arguments.stack}: {differ} with bits that depend on {depend}; {not_run} not run"
         print(say(told))
-    return ExitCode.PRECISION_FAIL if differ else ExitCode.USAGE if not_run == len(distinct) else ExitCode.PASS
+    return ExitCode.PRECISION_FAIL if differ else ExitCode.PASS if judged else ExitCode.USAGE
 
 
 def _files(arguments: argparse.Namespace) -> int:

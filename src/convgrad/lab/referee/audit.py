@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from convgrad import functional
+from convgrad.core import dtypes
 from convgrad.core.arrays import AnyArray
 from convgrad.core.request import Operator, Request, pad_pairs
 from convgrad.lab.referee import children, stacks
@@ -22,7 +23,7 @@ from convgrad.lab.referee.stacks import NotRunError, Wanted
 
 EXACT, WRONG, CRASH, HANG, REFUSED, NOT_RUN = "exact", "wrong", "crash", "hang", "refused", "not run"
 BAD = (WRONG, CRASH, HANG)
-_NAMES = ("grad_input", "grad_weight", "grad_bias")
+OPERANDS, GRADIENTS = ("grad_output", "input", "weight"), ("grad_input", "grad_weight", "grad_bias")
 
 SETS: dict[str, tuple[str, ...]] = {
     "strided-1x1": (
@@ -72,6 +73,9 @@ class Finding:
     verdict: str
     told: str
     environment: dict[str, str]
+    bound: int = 3
+    share: float = 1.0
+    """The whole numbers it ran on: see `Numbers`."""
 
     @property
     def bad(self) -> bool:
@@ -82,28 +86,58 @@ class Finding:
             "line": self.line, "stack": self.stack, "layout": self.way.layout, "isa": self.way.isa or "default",
             "threads": self.way.threads, "gradient": self.gradient, "verdict": self.verdict, "told": self.told,
         }
-        return {**row, "script": script(self), "descriptor": descriptor(self.line)} if self.bad else row
+        return {**row, "script": script(self), "descriptor": descriptor(self)} if self.bad else row
 
 
-def bound_of(request: Request) -> int:
-    """The largest whole number to draw: no sum of products leaves what float32 holds exactly."""
-    g, x, w = (request.grad_output, request.input, request.weight)
-    assert g is not None and x is not None and w is not None
-    terms = max(int(np.prod(spec.shape[1:])) for spec in (g, x, w))
-    terms = max(terms, int(np.prod(g.shape)) // max(1, g.shape[1 if request.operator is Operator.CONV else 2]))
-    terms = max(terms, int(np.prod(x.shape)) // max(1, x.shape[1]))
-    return 3 if 9 * terms < 2**24 else 1
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Whole numbers for a problem: no partial sum of any order leaves what its dtype holds exactly."""
+
+    operands: tuple[AnyArray, AnyArray, AnyArray]
+    """grad_output, input, weight."""
+    bound: int
+    """The largest one drawn."""
+    share: float
+    """Of grad_output's elements that are not zeroed; every gradient is linear in grad_output."""
 
 
-def expected(request: Request) -> dict[str, Any]:
+def largest_exact(request: Request) -> int:
+    """Every whole number up to this one is a value of each operand's dtype, and of float32."""
+    powers = [24]
+    for spec in (request.grad_output, request.input, request.weight):
+        assert spec is not None
+        dtype = dtypes.find(spec.dtype)
+        powers.append(next(e for e in range(64) if dtype.fraction_bits(e) < e))
+    return int(2 ** min(powers))
+
+
+def whole_numbers(request: Request) -> Numbers:
+    """Operands whose sums of magnitudes, for every element of every gradient, are at most half of `largest_exact`."""
+    shapes = [spec.shape for spec in (request.grad_output, request.input, request.weight) if spec is not None]
+    limit, bound, share = largest_exact(request) / 2, 3, 1.0
+    while True:
+        rng = np.random.default_rng(1)
+        g, x, w = (rng.integers(-bound, bound + 1, shape).astype(np.int8) for shape in shapes)
+        g[rng.random(g.shape) >= share] = 0
+        largest = max(float(np.max(a, initial=0)) for a in _sums(request, abs(g), abs(x), abs(w)).values())
+        if largest <= limit:
+            return Numbers((g, x, w), bound, share)
+        bound, share = 1, share if bound > 1 else share * min(0.8, 0.8 * limit / largest)
+
+
+def expected(request: Request, numbers: Numbers) -> dict[str, AnyArray]:
     """The exact sums, in float64."""
-    g, x, w = (a.astype(np.float64) for a in stacks.operands(request, "contiguous", 1, bound_of(request)))
+    return _sums(request, *numbers.operands)
+
+
+def _sums(request: Request, *operands: AnyArray) -> dict[str, AnyArray]:
+    g, x, w = (a.astype(np.float64) for a in operands)
     found: tuple[Any, Any, Any]
     if request.operator is Operator.TBC:
         found = functional.conv_tbc_backward(g, x, w, pad=request.pad)
     else:
         found = functional.conv_backward(g, x, w, **stacks.attributes(request))
-    return dict(zip(_NAMES, found, strict=True))
+    return dict(zip(GRADIENTS, found, strict=True))
 
 
 def audit(
@@ -114,8 +148,10 @@ def audit(
     for request in requests:
         line = str(request)
         with tempfile.TemporaryDirectory() as directory:
-            where = Path(directory) / "expected.npz"
-            np.savez(where, **expected(request))
+            where = Path(directory) / "numbers.npz"
+            numbers = whole_numbers(request)
+            kept: dict[str, Any] = dict(zip(OPERANDS, numbers.operands, strict=True))
+            np.savez(where, **(kept | expected(request, numbers)))
             for way in ways:
                 if way.isa and way.isa not in limits:
                     yield Finding(line, way, stack, "", NOT_RUN, f"this machine has no {way.isa}", {})
@@ -123,23 +159,21 @@ def audit(
                 environment = limits[way.isa] if way.isa else {}
                 job = {
                     "kind": "audit", "stack": stack, "line": line, "layout": way.layout, "threads": way.threads,
-                    "repeats": repeats, "expected": str(where),
+                    "repeats": repeats, "numbers": str(where),
                 }  # fmt: skip
                 ended = children.ask(job, environment, seconds)
                 if ended.how == "done":
                     gradient, verdict, told = ended.answer
                 else:
                     gradient, verdict, told = "", ended.how, ended.told
-                yield Finding(line, way, stack, gradient, verdict, told, environment)
+                yield Finding(line, way, stack, gradient, verdict, told, environment, numbers.bound, numbers.share)
 
 
 def work(job: dict[str, Any]) -> tuple[str, str, str]:
     """In the child: the first gradient that is wrong, or that all are exact."""
     request, ask = Request.parse(job["line"]), stacks.find(job["stack"])
-    g, x, w = stacks.operands(request, job["layout"], 1, bound_of(request))
-    if request.operator is Operator.CONV:
-        w = stacks.laid_out(w, job["layout"])
-    want = np.load(job["expected"])
+    want = np.load(job["numbers"])
+    g, x, w = stacks.stored(request, [want[name] for name in OPERANDS], job["layout"])
     # Each gradient alone first: a fault of one must not hide behind memory another one has just used.
     wanted = [Wanted(weight=True), Wanted(input=True), Wanted(input=True, weight=True, bias=True)]
     for _ in range(job["repeats"]):
@@ -174,10 +208,13 @@ def difference(found: AnyArray, want: AnyArray) -> str:
 # ---- for upstream --------------------------------------------------------------------------------------------
 
 
-def descriptor(line: str) -> str:
-    """The problem in the words of oneDNN's benchdnn; empty where it has none (transposed, TBC)."""
-    r = Request.parse(line)
+def descriptor(finding: Finding) -> str:
+    """The problem in the words of oneDNN's benchdnn; empty where it has none (transposed, TBC, other dtypes)."""
+    r = Request.parse(finding.line)
     if r.operator is Operator.TBC or r.transposed or r.grad_output is None or r.input is None or r.weight is None:
+        return ""
+    dtype = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}.get(r.input.dtype)
+    if dtype is None:
         return ""
     rank = len(r.input.shape) - 2
     pads = [low for low, _ in pad_pairs(r.padding or (0,) * rank, rank) or ()]
@@ -187,32 +224,39 @@ def descriptor(line: str) -> str:
         numbers = {"i": r.input.shape[a + 2], "o": r.grad_output.shape[a + 2], "k": r.weight.shape[a + 2],
                    "s": strides[a], "p": pads[a], "d": dilations[a] - 1}  # fmt: skip
         words += "".join(f"{letter}{axis}{value}" for letter, value in numbers.items() if value or letter == "p")
-    return f"--conv --dir=BWD_W --dt=f32 --stag=axb --wtag=any --dtag=axb {words}"
+    direction = {"grad_input": "BWD_D", "grad_bias": "BWD_WB"}.get(finding.gradient, "BWD_W")
+    tag = "axb" if finding.way.layout == "channels_last" else "abx"
+    return f"--conv --dir={direction} --dt={dtype} --stag={tag} --wtag=any --dtag={tag} {words}"
 
 
 def script(finding: Finding) -> str:
     """A program without convgrad that shows the finding on PyTorch; a command for any other stack."""
     r = Request.parse(finding.line)
     if finding.stack != "torch" or r.operator is Operator.TBC:
-        return f"convgrad audit {finding.stack} '{finding.line}' --layout {finding.way.layout}"
+        threads = f" --threads {finding.way.threads}" if finding.way.threads else ""
+        way = f"--layout {finding.way.layout} --isa {finding.way.isa or 'default'}{threads}"
+        return f"convgrad audit {finding.stack} '{finding.line}' {way}\n"
     assert r.grad_output is not None and r.input is not None and r.weight is not None
     rank = len(r.input.shape) - 2
     pads = [low for low, _ in pad_pairs(r.padding or (0,) * rank, rank) or ()]
-    mask = [finding.gradient in (name, "") for name in _NAMES[:2]]
+    mask = [finding.gradient in (name, "") for name in GRADIENTS]
+    sizes = [r.grad_output.shape[1]] if mask[2] else None
     last = {2: "torch.channels_last", 3: "torch.channels_last_3d"}.get(rank)
     numbers = (
         f"{list(r.stride or (1,) * rank)}, {pads}, {list(r.dilation or (1,) * rank)}, {r.transposed}, "
-        f"{list(r.output_padding or (0,) * rank)}, {r.groups}, [{mask[0]}, {mask[1]}, False]"
+        f"{list(r.output_padding or (0,) * rank)}, {r.groups}, {mask}"
     )
     lines = ["import os", *(f'os.environ["{k}"] = "{v}"' for k, v in finding.environment.items()), "import torch"]
     if finding.way.threads:
         lines.append(f"torch.set_num_threads({finding.way.threads})")
-    lines += ["torch.manual_seed(0)", "def whole(*shape):", "    return torch.randint(-3, 4, shape).float()"]
+    lines += ["torch.manual_seed(0)", "def whole(*shape):",
+              f"    return torch.randint({-finding.bound}, {finding.bound + 1}, shape).to(torch.{r.input.dtype})"]
     for name, spec in (("g", r.grad_output), ("x", r.input), ("w", r.weight)):
         form = f".to(memory_format={last})" if finding.way.layout == "channels_last" and last else ""
-        lines.append(f"{name} = whole{spec.shape}{form}")
+        kept = f" * (torch.rand{spec.shape} < {finding.share:.3g})" if name == "g" and finding.share < 1 else ""
+        lines.append(f"{name} = (whole{spec.shape}{kept}){form}" if kept else f"{name} = whole{spec.shape}{form}")
     lines += [
-        "def gradients(g, x, w):", f"    return torch.ops.aten.convolution_backward(g, x, w, None, {numbers})",
+        "def gradients(g, x, w):", f"    return torch.ops.aten.convolution_backward(g, x, w, {sizes}, {numbers})",
         "with torch.backends.mkldnn.flags(enabled=False):  # whole numbers: float64 is exact",
         "    want = gradients(g.double(), x.double(), w.double())", "for _ in range(10):",
         "    for got, right in zip(gradients(g, x, w), want):",
@@ -223,6 +267,6 @@ def script(finding: Finding) -> str:
     return "\n".join(lines) + "\n"
 
 
-def without_batch_of(request: Request) -> Request:
+def on_cpu_rules(request: Request) -> Request:
     """The request with all gradients wanted, on the CPU's own rules: what any stack can be asked."""
     return replace(request, product="cpu", math=0, output_mask=(True, True, True))

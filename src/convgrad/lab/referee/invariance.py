@@ -120,7 +120,7 @@ def batch_of(request: Request) -> int:
 
 
 def referee(requests: Sequence[Request], stack: str, axes: Sequence[str], seconds: float) -> Iterator[Any]:
-    """For each problem its differences, or the words why it was not run."""
+    """For each problem its differences, or the words why it, or a way to compute it, was not run."""
     for asked in requests:
         request = with_batch(asked, max(SMALLEST_BATCH, batch_of(asked)))
         line = str(request)
@@ -129,7 +129,7 @@ def referee(requests: Sequence[Request], stack: str, axes: Sequence[str], second
             job = {"kind": "invariance", "stack": stack, "line": line, "axes": list(axes), "layout": "contiguous"}
             ended = children.ask({**job, "save": f"{directory}/whole.npz"}, {}, seconds)
             if ended.how != "done" or isinstance(ended.answer, str):
-                yield line, ended.answer if ended.how == "done" else f"{ended.how}: {ended.told}"
+                yield line, _reason(ended)
                 continue
             found += [Difference(line, stack, **row) for row in map(_tuples, ended.answer)]
             whole = dict(np.load(Path(directory) / "whole.npz"))
@@ -143,12 +143,18 @@ def referee(requests: Sequence[Request], stack: str, axes: Sequence[str], second
                 other = {**job, "axes": [], "layout": layout, "save": save}
                 ended = children.ask(other, environment, seconds)
                 if ended.how != "done" or isinstance(ended.answer, str):
-                    continue  # the stack has no such way
+                    yield line, f"{axis} {name}: {_reason(ended)}"
+                    continue
                 for result, array in np.load(save).items():
                     differ = first_difference(whole[result], array)
                     if differ is not None:
                         found.append(Difference(line, stack, axis, name, result, **_tuples(differ)))
         yield line, found
+
+
+def _reason(ended: children.Ended) -> str:
+    """Why there is nothing to compare."""
+    return str(ended.answer) if ended.how == "done" else f"{ended.how}: {ended.told}"
 
 
 def _tuples(row: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -161,12 +161,17 @@ def _as_numpy(torch: Any, tensor: Any) -> AnyArray:
     return np.asarray(bits.view(rounding.storage(dtypes.find(str(tensor.dtype).removeprefix("torch.")))))
 
 
-def operands(r: Request, layout: str, seed: int, integers: int = 0) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """grad_output, input, weight: normal numbers, or whole ones from -integers to integers."""
+def operands(r: Request, layout: str, seed: int) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """grad_output, input, weight of normal numbers."""
     rng = np.random.default_rng(seed)
+    specs = (r.grad_output, r.input, r.weight)
+    return stored(r, [rng.standard_normal(spec.shape) for spec in specs if spec is not None], layout)
+
+
+def stored(r: Request, numbers: Sequence[AnyArray], layout: str) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Numbers for grad_output, input, weight in the request's dtypes and a layout."""
     arrays = []
-    for spec in (r.grad_output, r.input, r.weight):
+    for spec, values in zip((r.grad_output, r.input, r.weight), numbers, strict=True):
         assert spec is not None
-        values = rng.integers(-integers, integers + 1, spec.shape) if integers else rng.standard_normal(spec.shape)
         arrays.append(laid_out(rounding.store(dtypes.find(spec.dtype), values.astype(np.float64)), layout))
     return arrays[0], arrays[1], arrays[2]
