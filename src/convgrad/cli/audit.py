@@ -12,7 +12,7 @@ from convgrad.lab.cases import files
 from convgrad.lab.run.case_run import FAIL
 from convgrad.lab.run.progress import Progress
 from convgrad.text.language import say
-from convgrad.text.terminal import ExitCode, UsageError, coloured, print_json, table
+from convgrad.text.terminal import ExitCode, UsageError, coloured, folded, print_json, table, tell
 
 _HELP = """\
 Runs the convolution gradients of a CPU stack on whole numbers, in a process of its own per problem and setting, and
@@ -51,7 +51,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.repeats < 1 or not arguments.seconds > 0 or any(n < 1 for n in arguments.threads or ()):
         raise UsageError("--repeats, --seconds and --threads are positive numbers")
     if arguments.stack == "torch" and find_spec("torch") is None:
-        print_json([]) if arguments.json else print(say("PyTorch is not installed: nothing to audit"))
+        print_json([]) if arguments.json else tell("PyTorch is not installed: nothing to audit")
         return ExitCode.PASS
     if arguments.stack not in stacks.NAMES:
         stacks.find(arguments.stack)
@@ -79,11 +79,15 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([finding.as_row() for finding in found])
     else:
-        rows = [(f.line, f.way, f.gradient, f.verdict, f.told) for f in found if f.verdict != audit.EXACT]
-        if rows:
-            print(table(("problem", "how", "gradient", "verdict", "what"), rows))
+        for line in dict.fromkeys(f.line for f in found if f.verdict != audit.EXACT):
+            rows = [
+                (say(f.verdict), f.way, f.gradient or "-", say(f.told))
+                for f in found if f.line == line and f.verdict != audit.EXACT
+            ]
+            print(folded(line, "  "))
+            print(table(("verdict", "how", "gradient", "what"), rows, indent=2), end="\n\n")
         for finding in bad[:1]:
-            print(f"\n# {finding.line}; benchdnn: {audit.descriptor(finding)}\n{audit.script(finding)}")
+            print(f"# {finding.line}\n# benchdnn {audit.descriptor(finding)}\n{audit.script(finding)}")
         exact = sum(f.verdict == audit.EXACT for f in found)
         colour = "red" if bad else "green"
         rest = len(found) - exact - len(bad)
@@ -91,6 +95,6 @@ def _run(arguments: argparse.Namespace) -> int:
             f"{len(distinct)} x {len(ways)} runs: {exact} exact, {len(bad)} wrong, crashed or hung, "
             f"{rest} refused or not run"
         )
-        print(coloured(say(told), colour))
+        print(coloured(folded(say(told)), colour))
     ran = any(f.verdict == audit.EXACT for f in found)
     return ExitCode.PRECISION_FAIL if bad else ExitCode.PASS if ran else ExitCode.USAGE

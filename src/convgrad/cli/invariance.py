@@ -10,7 +10,7 @@ from typing import Any
 from convgrad.cli.scan import convolutions_of, shape_of
 from convgrad.lab.cases import files
 from convgrad.text.language import say
-from convgrad.text.terminal import ExitCode, UsageError, coloured, print_json, printable
+from convgrad.text.terminal import ExitCode, UsageError, coloured, folded, print_json, printable, tell
 
 _HELP = """\
 Computes a batch whole, then each sample alone, the halves, the samples in reverse order, and the batch on other numbers
@@ -66,22 +66,22 @@ def _run(arguments: argparse.Namespace) -> int:
             not_run += 1
             rows.append({"line": line, "not_run": found})
             if not arguments.json:
-                print(f"not run  {line}: {printable(found)}")
+                print(folded(f"{say('not run')}  {line}: {say(printable(found))}", "  "))
             continue
         judged += 1
         differ += bool(found)
         rows.append({"line": line, "differences": [d.as_row() for d in found]})
         if arguments.json:
             continue
-        print(f"{coloured('depends', 'red') if found else coloured('same', 'green')}  {line}")
+        print(f"{coloured(say('depends'), 'red') if found else coloured(say('same'), 'green')}  {line}")
         for difference in found:
-            print(f"  {difference}\n  {difference.reproducer}")
+            print(folded(f"  {say(str(difference))}", "    "))
+            print(f"    {difference.reproducer}")
     if arguments.json:
         print_json({"stack": arguments.stack, "axes": axes, "problems": rows})
     else:
         depend = ", ".join(axes)
-        told = f"{len(distinct)} on {arguments.stack}: {differ} with bits that depend on {depend}; {not_run} not run"
-        print(say(told))
+        tell(f"{len(distinct)} on {arguments.stack}: {differ} with bits that depend on {depend}; {not_run} not run")
     return ExitCode.PRECISION_FAIL if differ else ExitCode.PASS if judged else ExitCode.USAGE
 
 
@@ -100,12 +100,11 @@ def _files(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"differences": [] if found is None else [found]})
     elif found is None:
-        print(say("same  every bit of the part is that of the batch"))
+        tell("same  every bit of the part is that of the batch")
     else:
         count, size, first, bits, ulps = (found[name] for name in ("count", "size", "first", "bits", "ulps"))
-        told = (
+        tell(
             f"depends  {count} of {size} differ, first {first}: {bits[0]} in the batch, {bits[1]} in the part; "
             f"at most {ulps} ulp"
         )
-        print(say(told))
     return ExitCode.PASS if found is None else ExitCode.PRECISION_FAIL

@@ -20,6 +20,7 @@ from convgrad.core.arrays import AnyArray
 from convgrad.core.request import Operator, Request, pad_pairs
 from convgrad.lab.referee import children, stacks
 from convgrad.lab.referee.stacks import NotRunError, Wanted
+from convgrad.text.terminal import counted
 
 EXACT, WRONG, CRASH, HANG, REFUSED, NOT_RUN = "exact", "wrong", "crash", "hang", "refused", "not run"
 BAD = (WRONG, CRASH, HANG)
@@ -58,7 +59,8 @@ class Way:
     """None: as the stack likes."""
 
     def __str__(self) -> str:
-        return f"{self.layout}, {self.isa or 'any'} ISA, {self.threads or 'default'} threads"
+        threads = counted(self.threads, "thread") if self.threads else "default threads"
+        return f"{self.layout}, {self.isa or 'default'} ISA, {threads}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from convgrad.core.arrays import AnyArray
 from convgrad.core.request import Request, TensorSpec
 from convgrad.lab.referee import children, stacks
 from convgrad.lab.referee.stacks import NotRunError, Wanted
+from convgrad.text.language import say
+from convgrad.text.terminal import counted
 
 AXES = ("alone", "halves", "order", "threads", "isa", "layout")
 DEFAULT_AXES = AXES[:-1]
@@ -62,7 +64,7 @@ class Difference:
 
     def __str__(self) -> str:
         return (
-            f"{self.result}: {self.count} of {self.size} values depend on {self.axis} ({self.how}); first "
+            f"{self.axis}: {self.result}, {self.count} of {self.size} values differ ({say(self.how)}); first "
             f"{list(self.first)}: {self.bits[0]} in the batch, {self.bits[1]} here; at most {self.ulps} ulp"
         )
 
@@ -189,7 +191,10 @@ def work(job: dict[str, Any]) -> list[dict[str, Any]] | str:
         # As they lie in the batch: copied samples could have another layout.
         part = slice(which[0], which[-1] + 1) if list(which) == list(range(which[0], which[-1] + 1)) else list(which)
         index = (slice(None),) * axis + (part,)
-        return ask(with_batch(request, len(which)), g[index], x[index], w, _PER_SAMPLE, None)
+        gs, xs = g[index], x[index]
+        if axis:  # TBC: a part of the middle axis is not contiguous as the batch is
+            gs, xs = np.ascontiguousarray(gs), np.ascontiguousarray(xs)
+        return ask(with_batch(request, len(which)), gs, xs, w, _PER_SAMPLE, None)
 
     def picked(which: Sequence[int]) -> Callable[[AnyArray], AnyArray]:
         return lambda array: np.take(array, list(which), axis)
@@ -205,7 +210,7 @@ def work(job: dict[str, Any]) -> list[dict[str, Any]] | str:
         compare("order", "the batch in reverse order", samples(turned), picked(turned))
     if "threads" in job["axes"]:
         for threads in THREADS:
-            compare("threads", f"{threads} threads", ask(request, g, x, w, _ALL, threads), lambda array: array)
+            compare("threads", counted(threads, "thread"), ask(request, g, x, w, _ALL, threads), lambda array: array)
     return rows
 
 

@@ -169,7 +169,8 @@ def operands(r: Request, layout: str, seed: int) -> tuple[AnyArray, AnyArray, An
 
 
 def stored(r: Request, numbers: Sequence[AnyArray], layout: str) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """Numbers for grad_output, input, weight in the request's dtypes and a layout."""
+    """Numbers for grad_output, input, weight in the request's dtypes and a layout (TBC has one of its own)."""
+    layout = "contiguous" if r.operator is Operator.TBC else layout
     arrays = []
     for spec, values in zip((r.grad_output, r.input, r.weight), numbers, strict=True):
         assert spec is not None
