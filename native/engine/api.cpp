@@ -202,9 +202,9 @@ static bool forced_path_accepts(const cg_problem& p) {
     return true;
 }
 
-// Small problems stay on the calling thread: waking another, and cutting the work for two, cost more than they bring. Two
-// threads by one, float32, nothing else running: matrix products 0.6x at 0.25 million multiplications, 0.7-1.1x at 0.8 to
-// 1.0, 1.2x at 1.6; one channel per group 1.1x at 0.2, 1.4x at 0.45.
+// Small problems stay on the calling thread: waking another, and cutting the work for two, cost more than they bring.
+// Two threads by one, float32, nothing else running: matrix products 0.6x at 0.25 million multiplications, 0.7-1.1x at
+// 0.8 to 1.0, 1.2x at 1.6; one channel per group 1.1x at 0.2, 1.4x at 0.45.
 static const double SERIAL_PRODUCTS = 1.1e6;
 static const double SERIAL_SUMS = 1.5e5;  // also where a path is forced: tests of threads use small problems
 

@@ -1,9 +1,10 @@
-// Who runs the tasks: the threads of an OpenMP runtime that is in the process already (openmp.h), else the engine's own.
+// Who runs the tasks: the threads of an OpenMP runtime that is in the process already (openmp.h), else the engine's
+// own.
 //
-// OpenMP's threads spin for milliseconds after each region, and would take half of the time of any other thread on their
-// core: two pools cost up to half of the speed. The engine's own pool serves processes without OpenMP, children of fork(),
-// which have none of their parent's threads, and processes that end. Its threads are never joined: they sleep between
-// jobs and end with the process.
+// OpenMP's threads spin for milliseconds after each region, and would take half of the time of any other thread on
+// their core: two pools cost up to half of the speed. The engine's own pool serves processes without OpenMP, children
+// of fork(), which have none of their parent's threads, and processes that end. Its threads are never joined: they
+// sleep between jobs and end with the process.
 //
 // One job runs at a time. A caller that finds another one running (another Python thread is in a call), or that is
 // itself a member of an OpenMP team, does its tasks alone: results never depend on who runs a task, so only the time
@@ -283,10 +284,8 @@ int run_tasks(int threads, index_t tasks, size_t scratch_bytes, TaskBody body, v
         job.share[i].end = tasks / job.shares * (i + 1) + min(i + 1, tasks % job.shares);
     }
     job.members = int(min(max(1, threads), tasks));
-    if (threads > 1 && tasks > 1 && started)
-        run_together(threads, job);
-    else
-        work(job);
+    if (threads > 1 && tasks > 1 && started) run_together(threads, job);
+    else work(job);
     return outcome(job);
 }
 

@@ -50,7 +50,7 @@ def test_a_line_is_three_rows_with_path_and_workspace(instant, capsys):
     ]
     made = tasks(TINY)[-1].plan
     assert rows[-1].endswith(f"{made.workspace_bytes / 1024:.0f} KiB  {', '.join(dict.fromkeys(made.paths))}")
-    assert "alone" in shown.err and "median of 1 rounds" in shown.err
+    assert "alone" in shown.err and "median of 1 round\n" in shown.err
 
 
 def test_engine_and_pytorch_take_turns(instant, capsys):

@@ -170,7 +170,7 @@ def test_sorting(opened):
 def test_filtering(opened):
     """By words, product, dtype and outcome, together; a count says how many are left."""
     opened.fill("#text", "TBC fp16")
-    assert names(opened) == ["gamma"] and opened.inner_text("#count") == "1 of 5"
+    assert names(opened) == ["gamma"] and opened.inner_text("#count") == "1 / 5"
     opened.fill("#text", "nothing like it")
     assert names(opened) == [] and opened.is_visible("#none")
     opened.fill("#text", "")
