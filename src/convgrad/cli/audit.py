@@ -21,10 +21,10 @@ compares them with the exact sums: exact, wrong, crash, hang. What is found come
   convgrad audit torch                                   every built-in set
   convgrad audit torch --set strided-1x1                 one of them
   convgrad audit torch cases.csv --layout channels_last  a file of cases, or a problem line
-  convgrad audit torch --model networks:resnet18 --input 1,3,64,64   the convolutions of a model
+  convgrad audit torch --model nets.py:Net -i 1,3,64,64  the convolutions of a model
   convgrad audit my_stack.py:gradients                   a function of one's own
 
-Exit code 1 when something is wrong, 0 when nothing is.
+Exit code 1 when something is wrong, 0 when nothing is, 2 when nothing could be run.
 """
 
 

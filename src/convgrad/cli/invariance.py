@@ -16,11 +16,11 @@ _HELP = """\
 Computes a batch whole, then each sample alone, the halves, the samples in reverse order, and the batch on other numbers
 of threads and instruction sets, and names the first bit of an input gradient or a forward result that differs.
 
-  convgrad invariance 'conv n8 c64>64 i14x14 k3x3 p1 fp32'                 convgrad itself
-  convgrad invariance 'conv n8 c64>64 i14x14 k3x3 p1 fp32' --stack torch   PyTorch on the CPU
-  convgrad invariance cases.csv --axis alone --axis threads                some of it
-  convgrad invariance --model networks:resnet18 --input 8,3,64,64          the convolutions of a model
-  convgrad invariance --files whole.npy part.npy --at 3                    results of other runs: part = samples 3, ...
+  convgrad invariance 'conv n8 c64>64 i14 k3 p1 fp32'   convgrad itself
+  convgrad invariance lines.txt --stack torch           PyTorch on the CPU
+  convgrad invariance cases.csv --axis alone            some of it
+  convgrad invariance --model nets.py:Net -i 8,3,64,64  the convolutions of a model
+  convgrad invariance --files all.npy part.npy --at 3   results of other runs: part = samples 3, ...
 
 Problems of fewer than four samples are tried with four. Exit code 1 when a bit depends on something, 0 when none does.
 """
