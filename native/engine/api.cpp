@@ -6,6 +6,7 @@
 #include "threads.h"
 
 #include <cstdio>
+#include <initializer_list>
 #include <new>
 
 namespace cg {
@@ -169,6 +170,24 @@ static size_t workspace(const Call& call) {
     });
 }
 
+static int run(const Call& call, bool* bias_is_summed);
+
+// Samples of a batch one by one: what one of them holds, an inf or a NaN, must not show in another.
+static int run_samples(const Call& call) {
+    cg_problem sample = call.p;
+    sample.batch = 1;
+    const auto step = [](cg_tensor* t) {
+        if (t->data != nullptr) t->data = (char*)t->data + t->stride[0] * index_t(bytes_per_element(t->dtype));
+    };
+    int status = CG_OK;
+    for (index_t n = 0; n < call.p.batch && status == CG_OK; ++n) {
+        bool no_bias = true;
+        status = run(Call{sample, call.contraction, call.lanes, call.threads}, &no_bias);
+        for (cg_tensor* t : {&sample.fine_operand, &sample.coarse_operand, &sample.to_fine, &sample.to_coarse}) step(t);
+    }
+    return status;
+}
+
 static int run_contraction(const Call& call, bool* bias_is_summed) {
     const auto run_of = [&](int path) {
         return call.contraction == TO_WEIGHT ? isa().runs[path].weight : isa().runs[path].data;
@@ -177,6 +196,7 @@ static int run_contraction(const Call& call, bool* bias_is_summed) {
     make_plan(call, &plan);
     *bias_is_summed = plan.sums_bias;
     const int status = run_of(plan.path)(call, plan);
+    if (status == STATUS_REDO_DIRECT && call.contraction != TO_WEIGHT && call.p.batch > 1) return run_samples(call);
     if (status == STATUS_REDO_DIRECT) {
         cg_problem direct = call.p;
         direct.algorithm = CG_DIRECT;

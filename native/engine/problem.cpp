@@ -48,8 +48,10 @@ bool uses_double(const cg_problem& p, int contraction) {
     return operands[0]->cast == CG_FLOAT64 || operands[1]->cast == CG_FLOAT64;
 }
 
-double multiplications(const cg_problem& p) {
-    double count = double(p.batch) * double(p.groups) * double(p.fine_channels) * double(p.coarse_channels);
+double multiplications(const cg_problem& p) { return double(p.batch) * multiplications_of_a_sample(p); }
+
+double multiplications_of_a_sample(const cg_problem& p) {
+    double count = double(p.groups) * double(p.fine_channels) * double(p.coarse_channels);
     for (int a = 0; a < 3; ++a) count *= double(p.window[a]) * double(p.coarse[a]);
     return count;
 }

@@ -19,6 +19,7 @@ const cg_tensor& result_of(const cg_problem& p, int contraction);
 bool is_depthwise(const cg_problem& p);
 bool uses_double(const cg_problem& p, int contraction);
 double multiplications(const cg_problem& p);
+double multiplications_of_a_sample(const cg_problem& p);
 double window_taps(const cg_problem& p);
 
 // Windows nearly as wide as the plane: most of their taps meet no source cell along the width, and a vector of pixels

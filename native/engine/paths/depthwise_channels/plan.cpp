@@ -96,6 +96,8 @@ bool grouped_channels::prefers(const Call& call, Plan*) {
     const cg_problem& p = call.p;
     const double taps = window_taps(p);
     if (p.groups * p.fine_channels < 16 || source_of(p, call.contraction).stride[4] == 1) return false;
+    // Rotations are an order of their own, not that of the plain loops.
+    if (call.contraction != TO_WEIGHT && multiplications_of_a_sample(p) < PLAIN_MULTIPLICATIONS) return false;
     if (call.contraction == TO_WEIGHT) return taps >= 2 && taps <= 27 && p.coarse[2] >= 12;
     const index_t line = call.contraction == TO_FINE ? p.fine[2] / p.stride[2] : p.coarse[2];
     return taps <= 12 && line >= 24 && p.dilation[2] == 1 && (call.contraction == TO_FINE || p.stride[2] == 1);

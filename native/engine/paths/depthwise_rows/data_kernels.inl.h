@@ -212,6 +212,14 @@ static void describe_correlation(const Tile& t, const AxisTaps taps[3], int* off
     c->window = Window{nullptr, planes, taps[0].count, rows, columns};
 }
 
+// Whether bands add up the taps in their own order, as lines do: the unrolled windows go from the last source cell to
+// the first, which is that order where offsets fall, unless a part of the sum is spilled.
+static bool bands_follow_taps(const Correlation& c) {
+    const auto falls = [&](int a) { return c.axis[a].count == 1 || c.axis[a].offset_step < 0; };
+    const index_t rows = c.window.rows, columns = c.window.columns;
+    return falls(1) && falls(2) && ((rows == 3 && columns == 3) || (rows <= 2 && columns <= 2));
+}
+
 static void flip_window(const Correlation& c, const float* w, float* to) {
     const index_t rows = c.axis[1].count, columns = c.axis[2].count;
     const bool y_falls = c.axis[1].offset_step < 0, x_falls = c.axis[2].offset_step < 0;

@@ -99,6 +99,7 @@ static void depthwise_task(GatherRun& run, index_t channel_begin, index_t channe
                     AxisTaps taps[3];
                     class_taps(pass, k, c, taps);
                     describe_correlation(t, taps, offsets + used, planes + used, &correlation[c]);
+                    correlation[c].banded &= pass.plain_chain == 0 || bands_follow_taps(correlation[c]);
                     used += tap_count(taps);
                 }
             }

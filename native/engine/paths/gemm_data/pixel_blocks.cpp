@@ -13,12 +13,12 @@ index_t block_columns(const GatherPass& pass, const Blocks& b, const Spread spre
 }
 
 // About how many pixels a block should have, before the number of threads is taken into account.
-index_t pixels_wanted(const Gather& g, const GatherPass& pass, int path) {
-    const int classes = pass.classes.count;
+index_t pixels_wanted(const Gather& g, const ClassSet& classes, int path) {
     if (path == PATH_DEPTHWISE_ROWS) return DEPTHWISE_PIXELS;
-    if (pass.direct) return clamp(65536 / (min(g.out_channels, 256) * classes), 256 / classes, 1024);
+    if (path != PATH_GEMM_PACKED)
+        return clamp(65536 / (min(g.out_channels, 256) * classes.count), 256 / classes.count, 1024);
     index_t taps = 1;  // of a class
-    for (int a = 0; a < 3; ++a) taps *= max(1, axis_spread(pass.classes, a, 1, g.source_step[a]).taps);
+    for (int a = 0; a < 3; ++a) taps *= max(1, axis_spread(classes, a, 1, g.source_step[a]).taps);
     taps = min(taps, MAX_TAPS);
     const index_t reduced = min(MAX_TAPS, max(1, REDUCTION_BLOCK / taps) * taps);
     return clamp(65536 / max(1, min(reduced, g.in_channels * taps)), 96, 480);
@@ -44,7 +44,8 @@ void choose_blocks(const Gather& g, const index_t extent[4], index_t target, con
         const double columns = double(block_columns(*pass, b, spread, panel));
         const double tile = double(tile_floats(b, spread));
         const double sums = columns * double(pass->chunk_rows * set.count);
-        if (size > target &&
+        const bool cuttable = size > target || b.per[0] > 1;  // images are in no order of a sum
+        if (cuttable &&
             (sums > double(ACCUMULATOR_FLOATS) || tile * double(pass->channel_block) > 2.0 * double(TILE_FLOATS)))
             continue;
         double cost = columns + 4 + tile * 6.4 / double(max(1, pass->sum_taps * g.out_channels));

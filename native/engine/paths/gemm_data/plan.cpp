@@ -58,9 +58,10 @@ index_t groups_at_once(const Gather& g, const GatherPass& pass, int threads) {
     return groups;
 }
 
-// Tap groups, K blocks and chains, from nominal blocks that follow from the problem alone. False where classes that
-// share a tile do not fit.
-bool plan_reduction(const Gather& g, const Blocks& nominal, Spread spread[3], GatherPass* pass) {
+// Tap groups, K blocks and chains, all that orders a sum, from the nominal blocks of one sample: a batch cannot show.
+// False where classes that share a tile do not fit.
+bool plan_reduction(const Gather& g, const cg_problem& p, bool to_fine, const Blocks& nominal, Spread spread[3],
+                    GatherPass* pass) {
     const ClassSet& set = pass->classes;
     for (int a = 0; a < 3; ++a) pass->tap_groups[a] = 1;
     if (!cut_window(set, g.source_step, nominal, TILE_FLOATS, MAX_TAPS, pass->tap_groups, spread)) return false;
@@ -87,6 +88,14 @@ bool plan_reduction(const Gather& g, const Blocks& nominal, Spread spread[3], Ga
     pass->chain = g.out_channels <= 3 || result_rounding_dominates(*g.target) ? index_t(MAX_TAPS)
                                                                               : index_t(brief ? SHORT_CHAIN : CHAIN);
     pass->paired = pass->channel_block > 1 && 2 * pass->max_taps <= pass->chain;
+    pass->plain_chain = sums_as_plain(p, to_fine) ? plain_chain(p) : 0;
+    if (pass->plain_chain > 0) {
+        // A pair of channels goes tap by tap: with a single tap that is channel after channel.
+        pass->paired &= window_taps(p) == 1;
+        pass->channel_block = pass->channel_block < g.in_channels
+                                  ? max(1, pass->channel_block / pass->plain_chain) * pass->plain_chain
+                                  : g.in_channels;
+    }
     if (pass->paired) {
         pass->channel_block = round_up(pass->channel_block, 2);
         if (pass->channel_block * pass->max_taps > MAX_TAPS) pass->channel_block -= 2;
@@ -105,7 +114,9 @@ bool plan_chunks(const Gather& g, const cg_problem& p, const Blocks& nominal, co
         max(panel, nominal.per[0] * nominal.per[1] * round_up(nominal.per[2] * nominal_row, panel));
     index_t chunk = max(pr, ACCUMULATOR_FLOATS / (nominal_columns * set.count) / pr * pr);
     const index_t shareable = SHARED_FLOATS / max(1, pass->reduction) / pr * pr;
-    pass->shared_weights = shareable >= min(round_up(g.out_channels, pr), 4 * pr);
+    // Whether classes are merged follows from this: not from the rows of a register tile, which the machine gives.
+    const index_t few = min(round_up(g.out_channels, MAX_MR), 4 * MAX_MR);
+    pass->shared_weights = SHARED_FLOATS / max(1, pass->reduction) >= few;
     if (!pass->shared_weights && set.count > 1) return false;
     if (pass->shared_weights) chunk = min(chunk, shareable);
     chunk = min(chunk, round_up(g.out_channels, pr));
@@ -177,6 +188,20 @@ void fill_classes(const Gather& g, const cg_problem& p, bool to_fine, const Pass
     }
 }
 
+// Images side by side pay in large batches only: they follow the order of the path that small ones take.
+static int ordering_path(const cg_problem& p, bool to_fine, int path) {
+    if (path != PATH_GEMM_IMAGES) return path;
+    return reading_beats_packing(p, to_fine) ? PATH_GEMM_DIRECT : PATH_GEMM_PACKED;
+}
+
+// Fewer images in a block, where the tile of a K block would not fit.
+static void fit_images(const Spread spread[3], index_t channels, Blocks* b) {
+    const index_t one = max(1, tile_floats(*b, spread) / max(1, b->per[0]) * channels);
+    b->per[0] = clamp(TILE_FLOATS / one, 1, b->per[0]);
+    b->count[0] = ceil_div(b->extent[0], b->per[0]);
+    b->total = b->count[0] * b->count[1] * b->count[2] * b->count[3];
+}
+
 bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassList& list, index_t number, int lanes,
                int threads, int path, GatherPass* pass) {
     ClassSet& set = pass->classes;
@@ -195,10 +220,13 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
     // Eight or sixteen images side by side fill two vectors, not three.
     choose_register_tile(pass->side_by_side ? index_t(MR_OF_16_REGISTERS) : g.out_channels, lanes, &pass->mr,
                          &pass->nr_vectors);
-    const index_t panel = index_t(pass->nr_vectors) * lanes, target = pixels_wanted(g, *pass, path);
-    const Blocks nominal = pass->side_by_side ? image_blocks(set, g, extent) : make_blocks(extent, target, 16);
+    const index_t panel = index_t(pass->nr_vectors) * lanes, target = pixels_wanted(g, set, path);
+    const index_t sample[4] = {1, extent[1], extent[2], extent[3]};
     Spread spread[3];
-    if (!plan_reduction(g, nominal, spread, pass)) return false;
+    const index_t sample_target = pixels_wanted(g, set, ordering_path(p, to_fine, path));
+    if (!plan_reduction(g, p, to_fine, make_blocks(sample, sample_target, 16), spread, pass)) return false;
+    Blocks nominal = pass->side_by_side ? image_blocks(set, g, extent) : make_blocks(extent, target, 16);
+    if (!pass->side_by_side) fit_images(spread, pass->channel_block, &nominal);
     if (path == PATH_DEPTHWISE_ROWS) {
         plan_depthwise_rows(g, nominal, spread, pass);
         return true;
@@ -224,6 +252,7 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
 
 // Whole channels, so that leaving out taps that would multiply padding does not move the cuts.
 index_t chain_channels(const GatherPass& pass, index_t taps) {
+    if (pass.plain_chain > 0) return pass.plain_chain;
     const index_t limit = max(1, pass.chain / taps);
     const index_t part = even_part(pass.channel_block, limit, 1);
     if (!pass.paired || part % 2 == 0) return part;
@@ -248,7 +277,7 @@ PassList list_passes(const cg_problem& p, bool to_fine, int path) {
             // Merged classes share one tile that cannot be cut: all of it must fit.
             GatherPass trial;
             list.total = 1;
-            if (!plan_pass(g, p, to_fine, list, 0, 8, 1, path, &trial)) continue;
+            if (!plan_pass(g, p, to_fine, list, 0, 8, 1, ordering_path(p, to_fine, path), &trial)) continue;
         }
         break;
     }

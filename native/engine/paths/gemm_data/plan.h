@@ -19,6 +19,7 @@ struct GatherPass {
     index_t channel_block;       // reduced channels per K block (fixes the order of the sum: problem only)
     bool paired;                 // two channels at a time, tap by tap; otherwise channel after channel
     index_t chain;               // steps, about, that one chain of multiply-adds sums
+    index_t plain_chain;         // channels of a chain where sums go as those of the plain loops; otherwise 0
     bool direct;                 // microkernel reads the tile itself; otherwise panels are packed from it
     bool side_by_side;           // images are, in the tile: a vector is a few pixels of one row of one or several
     int mr, nr_vectors;          // register tile

@@ -10,7 +10,7 @@ void fill_classes(const Gather& g, const cg_problem& p, bool to_fine, const Pass
 
 // pixel_blocks.cpp
 index_t block_columns(const GatherPass& pass, const Blocks& b, const Spread spread[3], index_t panel);
-index_t pixels_wanted(const Gather& g, const GatherPass& pass, int path);
+index_t pixels_wanted(const Gather& g, const ClassSet& classes, int path);
 void choose_blocks(const Gather& g, const index_t extent[4], index_t target, const Spread spread[3], index_t panel,
                    int threads, GatherPass* pass);
 void deepen_blocks(const Spread spread[3], index_t panel, int threads, GatherPass* pass);

@@ -402,6 +402,33 @@ static void gather_task(GatherRun& run, const GatherTask& task, const GatherTask
     work.finish();
 }
 
+// Sums that are not finite may have it from a sample, and samples of another batch would not: the weights tell.
+static bool weights_are_finite(const Gather& g, const GatherPass& pass) {
+    const float* w = (const float*)g.weight->data;
+    const auto all = [](const AxisTaps& taps, auto each) {
+        for (index_t i = 0; i < taps.count; ++i) each(taps.first_tap + i * taps.tap_step);
+    };
+    bool finite = true;
+    for (int c = 0; c < pass.classes.count; ++c) {
+        const int x = c % pass.classes.per[2], y = c / pass.classes.per[2] % pass.classes.per[1];
+        const int z = c / pass.classes.per[2] / pass.classes.per[1];
+        for (index_t row = 0; row < g.groups * g.out_channels * g.in_channels; ++row) {
+            const index_t r = row % g.in_channels, m = row / g.in_channels % g.out_channels;
+            const index_t group = row / g.in_channels / g.out_channels;
+            const float* from = w + group * g.weight_group + m * g.weight_out + r * g.weight_in;
+            all(pass.classes.axis[0][z].taps, [&](index_t tz) {
+                all(pass.classes.axis[1][y].taps, [&](index_t ty) {
+                    all(pass.classes.axis[2][x].taps, [&](index_t tx) {
+                        finite &=
+                            all_finite(from + tz * g.weight_tap[0] + ty * g.weight_tap[1] + tx * g.weight_tap[2], 1);
+                    });
+                });
+            });
+        }
+    }
+    return finite;
+}
+
 enum { FLOATS_TO_PACK = 4096 };  // make a task worth handing out
 
 static int run_pass(const Gather& g, const GatherPass& pass, int threads, bool in_pairs) {
@@ -443,7 +470,9 @@ static int run_pass(const Gather& g, const GatherPass& pass, int threads, bool i
         const int status = in_parallel(threads, tasks, pass.task.bytes, compute);
         if (status != CG_OK) return status;
     }
-    if (is_raised(&run.weight_broken) && is_raised(&run.padding_met)) return STATUS_REDO_PLAIN;
+    if (is_raised(&run.weight_broken) && is_raised(&run.padding_met) &&
+        (!pass.weights_in_place || !weights_are_finite(g, pass)))
+        return STATUS_REDO_PLAIN;
     const bool exact = !in_pairs || pairs_are_exact(run.smallest_source, run.smallest_weight);
     return exact ? int(CG_OK) : int(STATUS_REDO_UNPAIRED);
 }

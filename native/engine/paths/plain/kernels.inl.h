@@ -74,7 +74,8 @@ struct SmallCopy {
     }
 };
 
-// One task: PLAIN_ROWS output channels of one output line.
+// One task: PLAIN_ROWS output channels of one output line. In float32 the sums of every plain_chain() channels are
+// added to a total: the error of a sum grows with its longest chain.
 template <class T> static int plain_gather(const cg_problem& given, bool to_fine, int threads) {
     cg_problem p = given;
     SmallCopy copy;
@@ -84,6 +85,8 @@ template <class T> static int plain_gather(const cg_problem& given, bool to_fine
     }
     lengthen_lines(&p, to_fine);
     const Gather g = make_gather(p, to_fine);
+    const index_t chain = sizeof(T) == sizeof(float) ? plain_chain(p) : g.in_channels;
+    const bool in_chains = g.in_channels > chain;
     const Source source = make_source(*g.source), weight = make_source(*g.weight);
     const Target target = make_target(*g.target);
     const index_t row_parts = ceil_div(g.out_channels, PLAIN_ROWS);
@@ -101,9 +104,17 @@ template <class T> static int plain_gather(const cg_problem& given, bool to_fine
         task /= g.groups;
         const index_t y = task % g.out[1], z = task / g.out[1] % g.out[0], n = task / g.out[1] / g.out[0];
         T* sums = (T*)scratch;
-        T* line = sums + rows * columns;
-        for (index_t i = 0; i < rows * columns; ++i) sums[i] = 0;
-        for (index_t r = 0; r < g.in_channels; ++r)
+        T* totals = sums + rows * columns;
+        T* line = in_chains ? totals + rows * columns : totals;
+        for (index_t i = 0; i < (in_chains ? 2 : 1) * rows * columns; ++i) sums[i] = 0;
+        const auto end_chain = [&] {
+            for (index_t i = 0; i < rows * columns; ++i) {
+                totals[i] += sums[i];
+                sums[i] = 0;
+            }
+        };
+        for (index_t r = 0; r < g.in_channels; ++r) {
+            if (in_chains && r > 0 && r % chain == 0) end_chain();
             for (index_t kz = 0; kz < p.window[0]; ++kz) {
                 const index_t sz = tied_source(p, to_fine, 0, z, kz);
                 if (sz < 0) continue;
@@ -137,10 +148,12 @@ template <class T> static int plain_gather(const cg_problem& given, bool to_fine
                     }
                 }
             }
+        }
+        if (in_chains) end_chain();
         for (index_t m = 0; m < rows; ++m)
             store_line(target,
                        n * ts[0] + (group * g.out_channels + m0 + m) * ts[1] + z * ts[2] + y * ts[3] + x0 * ts[4],
-                       columns, ts[4], sums + m * columns);
+                       columns, ts[4], (in_chains ? totals : sums) + m * columns);
     };
     const index_t tasks = g.batch * g.out[0] * g.out[1] * g.groups * row_parts * column_parts;
     return in_parallel(threads, tasks, plain_gather_bytes(p, to_fine, sizeof(T)), body);

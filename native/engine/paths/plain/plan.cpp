@@ -1,5 +1,6 @@
 // The plain loops: which problems they are for, and the few lines they hold.
 #include "blocking/blocking_numbers.h"
+#include "blocking/taps.h"
 #include "paths.h"
 
 namespace cg {
@@ -27,15 +28,34 @@ void lengthen_lines(cg_problem* p, bool to_fine) {
     lengthen_lines(p, to_fine ? p->coarse_operand : p->fine_operand, to_fine ? p->to_fine : p->to_coarse);
 }
 
+index_t plain_chain(const cg_problem& p) { return max(1, index_t(CHAIN / max(1.0, window_taps(p)))); }
+
+// What would be in the way: a window or a tile that has to be cut. The tile of a sample is at most its output cells and
+// the span of the window, for every residue of the stride where the source is strided.
+bool sums_as_plain(const cg_problem& p, bool to_fine) {
+    if (multiplications_of_a_sample(p) >= PLAIN_MULTIPLICATIONS || window_taps(p) > MAX_TAPS) return false;
+    double tile = double(min(plain_chain(p), to_fine ? p.coarse_channels : p.fine_channels));
+    for (int a = 0; a < 3; ++a) {
+        const double span = double(p.window[a] - 1) * double(p.dilation[a]) / double(p.stride[a]) + 2;
+        tile *= to_fine ? double(p.fine[a]) / double(p.stride[a]) + 1 + span
+                        : double(p.stride[a]) * (double(p.coarse[a]) + span);
+    }
+    return tile <= double(TILE_FLOATS);
+}
+
 size_t plain_gather_bytes(const cg_problem& p, bool to_fine, size_t element) {
     const index_t columns = min(to_fine ? p.fine[2] : p.coarse[2], PLAIN_COLUMNS);
-    return size_t((PLAIN_ROWS + 1) * columns + 64) * element;
+    const index_t chains = (to_fine ? p.coarse_channels : p.fine_channels) > plain_chain(p) ? 2 : 1;
+    return size_t((chains * PLAIN_ROWS + 1) * columns + 64) * element;
 }
 
 bool plain::accepts(const Call&, Plan*) { return true; }
 
+// Which of two paths a sample takes may depend on the batch only where both give the same bits.
 bool plain::prefers(const Call& call, Plan*) {
-    return uses_double(call.p, call.contraction) || multiplications(call.p) < PLAIN_MULTIPLICATIONS;
+    if (uses_double(call.p, call.contraction) || multiplications(call.p) < PLAIN_MULTIPLICATIONS) return true;
+    return call.contraction != TO_WEIGHT && multiplications_of_a_sample(call.p) < PLAIN_MULTIPLICATIONS &&
+           !sums_as_plain(call.p, call.contraction == TO_FINE);
 }
 
 void plain::plan(const Call& call, Plan* plan) { plan->plain.in_double = uses_double(call.p, call.contraction); }

@@ -19,6 +19,14 @@ struct PlainPlan {
 void lengthen_lines(cg_problem* problem, const cg_tensor& first, const cg_tensor& second);
 void lengthen_lines(cg_problem* problem, bool to_fine);
 
+// Reduced channels that one chain of multiply-adds sums in float32, with all of their taps.
+index_t plain_chain(const cg_problem& p);
+
+// Samples of a few multiplications take the plain loops where the batch is small, and the matrix product where it is
+// large: both must sum in one order. True where the other data paths can follow that of the plain loops: channel after
+// channel, the taps of each in their order, a chain for every plain_chain() channels. Follows from one sample alone.
+bool sums_as_plain(const cg_problem& p, bool to_fine);
+
 // Sums and a line of `element` bytes each, of lengthened lines.
 size_t plain_gather_bytes(const cg_problem& p, bool to_fine, size_t element);
 
