@@ -15,7 +15,6 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +35,7 @@ class Subject:
 
     def __init__(self, line: str, dtype: str, layout: str, algorithm: str, seed: int, bad_samples: bool) -> None:
         import native_problems as problems
+        from convgrad.core import dtypes, rounding
         from convgrad.core.plan import Result
         from convgrad.engines import problem_struct
 
@@ -53,15 +53,10 @@ class Subject:
             return values
 
         r = made.problem.request
-        transposed = made.problem.transposed
-        fine, coarse = (r.grad_output, r.input) if transposed else (r.input, r.grad_output)
-        self.batch = fine.shape[0]
+        self.batch = r.input.shape[0]
         stored = problems.operands(made, fill, layout)
         spec = r.grad_output if step.result is Result.OUTPUT else r.grad_input
-        shape = spec.shape
-        from convgrad.core import dtypes, rounding
-
-        self.result = problems.spread(rounding.store(dtypes.find(step.stored_as), np.full(shape, -13.0)), layout)
+        self.result = problems.spread(rounding.store(dtypes.find(step.stored_as), np.full(spec.shape, -13.0)), layout)
         # The operand of the result itself is not read.
         reads_fine = step.contraction.name != "TO_FINE"
         self.arrays = [stored[0] if reads_fine else None, None if reads_fine else stored[1], stored[2], self.result]
@@ -152,7 +147,8 @@ def run(chunk: int, size: int, most: float = 2e6) -> Outcome:
         environment = {**os.environ, "CONVGRAD_ISA": isa, "PYTHONPATH": path}
         done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
         lines = done.stdout.splitlines()
-        outcome.add(0, f"chunk {chunk} on {isa}", done.stdout + done.stderr, done.returncode == 0 and lines[:1] == [isa])
+        good = done.returncode == 0 and lines[:1] == [isa]
+        outcome.add(0, f"chunk {chunk} on {isa}", done.stdout + done.stderr, good)
         told[isa] = [line for line in lines[1:] if not line.startswith("DIFFERS ")]
         outcome.wrong += [f"chunk {chunk} on {isa}: {line}" for line in lines if line.startswith("DIFFERS ")]
     first = next(iter(told))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import batch_invariance
 import c_calls
 import damaged_files
 import exact_integers
@@ -70,6 +71,9 @@ CAMPAIGNS: tuple[Campaign, ...] = (
              "engine", "runs", 100_000, 1_000, special_values.run, short=60),
     Campaign("same-bits", "random problems on 1 to 7 threads, twice, with NaN in scratch memory, on AVX2, AVX-512 and "
              "pairs of bfloat16: one digest", "runs", 50_000, 60, same_bits.run, short=12),
+    Campaign("batch-invariance", "random problems and layers: every sample alone, in parts of the batch, with samples "
+             "that are not finite, on 1 to 5 threads, on AVX2, AVX-512 and pairs of bfloat16: the bits of the batch",
+             "problems", 100_000, 500, batch_invariance.run, short=60),
     Campaign("killed-runs", "`convgrad run` killed with signal 9 at random moments and resumed, against a run that was "
              "not: records, tensors, no other file", "runs", 150, 5, killed_runs.run, short=1),
     Campaign("damaged-files", "damaged files of cases (lines, JSON, both kits', workbooks), journals, manifests, .npy, "
