@@ -199,6 +199,7 @@ static void describe_correlation(const Tile& t, const AxisTaps taps[3], int* off
     for (int a = 0; a < 3; ++a) c->axis[a] = taps[a];
     c->taps = tap_count(taps);
     c->offsets = offsets;
+    c->banded = false;
     if (c->taps == 0) return;
     tap_offsets(t, taps, offsets);
     const auto neighbours = [&](int a) {
