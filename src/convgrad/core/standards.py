@@ -296,7 +296,7 @@ CHANGED_VERDICTS: tuple[tuple[str, str, str, int, int, int], ...] = (
     ("double-benchmark:L2", "narrow", "fp32", 18, 17, 18),
     ("double-benchmark:L2", "normal", "fp32", 18, 16, 18),
     ("double-benchmark:L2", "normal", "fp32 math=hf32", 18, 17, 18),
-    ("double-benchmark:L2", "outliers", "fp32", 18, 15, 16),
+    ("double-benchmark:L2", "outliers", "fp32", 18, 15, 17),
     ("double-benchmark:L2", "outliers", "fp32 math=hf32", 18, 14, 17),
 )
 """Standard, values, dtype; results, of which passed before, of which pass now. A test computes them."""
