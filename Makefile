@@ -100,10 +100,11 @@ sanitize: $(READY)
 fuzz: $(READY)
 	$(BIN)/python tests/support/fuzz.py
 
-# Ascend C in C++ and in Python: GetTiling of 2,000 problems for either kernel, every byte; 22,000 random call sequences,
-# tiles, findings and bytes. Minutes.
+# Ascend C in C++ and in Python: GetTiling of 2,000 problems for either kernel, every byte; whole kernels on 200 problems;
+# 22,000 random call sequences, tiles, findings and bytes. Minutes.
 parity: $(READY)
 	CONVGRAD_HOST_PROBLEMS=2000 $(BIN)/pytest -q tests/ascendc/test_cpp_host.py -k get_tiling
+	CONVGRAD_KERNEL_PROBLEMS=200 $(BIN)/pytest -q tests/ascendc -k "documented and kernel or several_planes or run_on_into or cube_cores"
 	$(BIN)/python tests/support/call_sequences.py
 
 # Hostile input of every kind, for as long as MINUTES say, on JOBS cores; goes on where it was stopped (STATE). What was

@@ -148,6 +148,14 @@ Units units_of(const Place& place, int64_t start, int64_t count) {
     return {cells + first / 2, cells + (last + 1) / 2};
 }
 
+// Whether a tile, or a copy of a core's own, was stored to some of these elements.
+bool stored_before(const Place& place, Whole start, Whole count) {
+    const Whole first = Whole(place.element) + start;
+    if (!place.region || first < 0 || count < 0 || first + count > place.elements()) return false;
+    const Units units = units_of(place, start.clamped(), count.clamped());
+    return std::any_of(units.first, units.last, [](const Cell& cell) { return cell.last >= 0; });
+}
+
 }  // namespace
 
 Place place_of(const cgt_view& view) {
@@ -477,6 +485,7 @@ int cgt_known(const void* address, cgt_where where) {
 
 int cgt_touch(const cgt_view* view, int64_t start, int64_t count, int doing, const char* call, cgt_where where) {
     const Place place = place_of(*view);
+    if (doing == CGT_ZERO) doing = stored_before(place, start, count) ? CGT_STORE : CGT_FILL;
     if (doing != CGT_READ && tracing())
         trace_call(0, doing == CGT_FILL ? "Fill" : "store",
                    say("%d, %lld, %lld, %d, \"%s\"", place.region ? place.region->number : 0,

@@ -6,14 +6,16 @@ import re
 from dataclasses import replace
 
 from call_sequences import differences, model_answers, program_answers, sequences
+from kernel_programs import has_chinese
 
 
 def test_random_call_sequences_get_the_same_answers() -> None:
-    """Tiles, findings letter for letter and bytes of 600 sequences are equal; many rules and right walks are met."""
+    """Tiles, findings letter for letter and bytes of 600 sequences are equal; many rules are met, each in Chinese."""
     assert [(str(one), ours, theirs) for one, ours, theirs in differences(600)] == []
     answers = [line for sequence in sequences(600) for line in model_answers(sequence)]
     rules = {found[1] for line in answers if (found := re.match(r"found ([\w.]+):", line))}
     assert len(rules) >= 25, sorted(rules)
+    assert [line for line in answers if line.startswith("found ") and not has_chinese(line[6:])] == []
     assert sum(line == "T end" for line in answers) > 200
 
 

@@ -23,7 +23,7 @@ SOURCE = Path(convgrad.__file__).parent
 SPOKEN = ("cli", "text", "lab/judging", "lab/run")
 """Rooms and modules whose texts all reach a person ..."""
 RAISING = ("core", "rules", "engines", "calls", "lab", "functional.py", "torch/scanning.py", "torch/model_run.py",
-           "torch/onnx_file.py")  # fmt: skip
+           "torch/onnx_file.py", "ascendc")  # fmt: skip
 """... and those of which the errors do: texts in a `raise`, or called `message` before it."""
 NOT_SAID = (
     r"<.*", r".*</.*", r"pip install .*", r"convgrad (dump|scan|completion) .*", r"invalid choice: '\(.*",

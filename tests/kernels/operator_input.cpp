@@ -1,6 +1,7 @@
 // gradInput as an operator kernel writes it, in the older spelling: a grid of batches, groups of planes, rows and channels
 // dealt to cores, several planes a walk, IterateAll. Arguments: cores, then files with the tiling record, weight,
-// gradOutput; the last is written with gradInput.
+// gradOutput; the last is written with gradInput. ZEROS_BY says who zeroes: vector cores (0), or cube cores with copies from
+// L1 (1) or with a product of zeros (2), after which they meet by a flag.
 #include "conv3d_bp_input.h"
 #include "kernel_operator.h"
 #include "tikicpulib.h"
@@ -9,6 +10,9 @@
 
 #ifndef NUMBER
 #define NUMBER half
+#endif
+#ifndef ZEROS_BY
+#define ZEROS_BY 0
 #endif
 
 using namespace AscendC;
@@ -40,9 +44,18 @@ public:
     }
 
     __aicore__ inline void Process() {
-        if (t->initOutputFlag == 1) {
+        const uint64_t size = uint64_t(t->batch) * t->di * t->cin1 * t->hi * t->wi * t->c0;
+        if (t->initOutputFlag == 1 && ZEROS_BY != 0) {
+            if ASCEND_IS_AIC {
+                TPipe pipe;
+                if constexpr (ZEROS_BY == 1) ZerosFromL1(pipe, size);
+                else ZerosFromL0C(pipe, size);
+                pipe.Destroy();
+                CrossCoreSetFlag<0, PIPE_FIX>(9);
+                CrossCoreWaitFlag(9);
+            }
+        } else if (t->initOutputFlag == 1) {
             if ASCEND_IS_AIV {
-                const uint64_t size = uint64_t(t->batch) * t->di * t->cin1 * t->hi * t->wi * t->c0;
                 const uint64_t share = DivCeil(size, GetBlockNum() * GetTaskRation()), start = share * GetBlockIdx();
                 GlobalTensor<uint16_t> mine = zeroGm_[start];
                 if (start < size) InitGlobalMemory<uint16_t>(mine, size - start < share ? size - start : share, 0);
@@ -63,6 +76,42 @@ public:
     }
 
 private:
+    __aicore__ inline void ZerosFromL1(TPipe &pipe, uint64_t size) {
+        TBuf<TPosition::TSCM> buffer;
+        pipe.InitBuffer(buffer, TOTAL_L1_SIZE);
+        LocalTensor<T> zeros = buffer.Get<T>();
+        constexpr uint16_t BLOCKS = 64;
+        InitConstValue(zeros, {1, BLOCKS, 0, 0U});
+        const TEventID event = GetTPipePtr()->FetchEventID<HardEvent::MTE2_MTE3>();
+        SetFlag<HardEvent::MTE2_MTE3>(event);
+        WaitFlag<HardEvent::MTE2_MTE3>(event);
+        constexpr uint64_t PIECE = BLOCKS * ONE_BLK_SIZE / sizeof(T);
+        for (uint64_t at = PIECE * block_idx; at < size; at += PIECE * GetBlockNum()) {
+            DataCopyParams run;
+            run.blockLen = uint16_t((size - at < PIECE ? size - at : PIECE) * sizeof(T) / ONE_BLK_SIZE);
+            DataCopy(yGm_[at], zeros, run);
+        }
+    }
+    __aicore__ inline void ZerosFromL0C(TPipe &pipe, uint64_t size) {
+        TBuf<TPosition::A2> left;
+        TBuf<TPosition::B2> right;
+        TBuf<TPosition::CO1> tile;
+        pipe.InitBuffer(left, TOTAL_L0A_SIZE), pipe.InitBuffer(right, TOTAL_L0B_SIZE), pipe.InitBuffer(tile, TOTAL_L0C_SIZE);
+        LocalTensor<T> a = left.Get<T>(), b = right.Get<T>();
+        LocalTensor<float> c = tile.Get<float>();
+        InitConstValue(a, {1, 4, 0, 0U});
+        InitConstValue(b, {1, 1, 0, 0U});
+        MmadParams product;
+        product.m = 64, product.n = 16, product.k = 16, product.cmatrixInitVal = true;
+        MmadImpl(c, a, b, product);
+        for (uint64_t at = 1024 * block_idx; at < size; at += 1024 * GetBlockNum()) {
+            FixpipeParamsV220 store;
+            store.nSize = 16, store.mSize = uint16_t((size - at < 1024 ? size - at : 1024) / 16), store.srcStride = 64;
+            store.quantPre = std::is_same<T, half>::value ? QuantMode_t::F322F16 : QuantMode_t::F322BF16;
+            Fixpipe<T, float, CFG_NZ>(yGm_[at], c, store);
+        }
+    }
+
     __aicore__ inline void Walk(uint64_t batch, uint32_t d, uint32_t planes, uint32_t row, uint32_t rows, uint64_t c1) {
         const int32_t hoStart = int32_t(row) - int32_t(t->backpropPadUp);
         const uint64_t first = hoStart < 0 ? 0 : DivCeil(hoStart, t->strideH);

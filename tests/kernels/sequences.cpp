@@ -98,8 +98,12 @@ template <class T> void run(const Sequence &sequence) {
         ICPU_RUN_KF(kernel, 1, sequence, gradOutput, other, result);
     }
     for (size_t at = before; at < convgrad_tile_findings(); ++at) std::cout << "found " << convgrad_tile_finding(at) << '\n';
-    uint64_t hash = 14695981039346656037u;  // FNV-1a over words of 16 bits
-    for (size_t at = 0; at + 1 < bytes; at += 2) hash = (hash ^ (result[at] | result[at + 1] << 8)) * 1099511628211u;
+    uint64_t hash = 0;  // of words of 16 bits, each mixed with its place
+    for (size_t at = 0; at + 1 < bytes; at += 2) {
+        uint64_t mixed = (at / 2 << 16 | result[at] | result[at + 1] << 8) * 0x9E3779B97F4A7C15u;
+        mixed ^= mixed >> 32;
+        hash += mixed * 0xD6E8FEB86659FD93u;
+    }
     std::cout << "bytes " << hash << '\n';
     for (uint8_t *memory : {gradOutput, other, result}) GmFree(memory);
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from convgrad.ascendc import (
     Conv3DBackpropInputTilingData,
     TConv3DBackpropInputTiling,
     TConv3DBpFilterTiling,
+    from_ndc1hwc0,
     simulate,
     simulate_filter,
     tiling_to_bytes,
@@ -23,10 +25,13 @@ from convgrad.ascendc import (
     to_ndc1hwc0,
 )
 from convgrad.core import rounding
-from tile_problems import TileProblem
+from convgrad.text import language
+from tile_problems import TileProblem, plain_grad_input, plain_grad_weight
 
 KERNELS = ROOT / "tests" / "kernels"
 STRICT_WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
+PROBLEMS = int(os.environ.get("CONVGRAD_KERNEL_PROBLEMS", "12"))
+"""How many random problems a whole kernel is run on: `make parity` takes 200."""
 C_NAMES = {"float16": "half", "bfloat16": "bfloat16_t"}
 
 
@@ -52,6 +57,13 @@ def program(source: str | Path, *flags: str, compiler: str = "g++") -> Path:
 
     parts = [KERNELS / source, *sorted(KERNELS.glob("*.h")), prefix().name, compiler, *flags]
     return made_once(f"kernel-{Path(source).stem}", parts, make) / "program"
+
+
+def has_chinese(finding: str) -> bool:
+    """Whether a finding, as `file:line: rule: core 0: words`, has its Chinese, no three English words in a row."""
+    words = re.sub(r"^(?:\S+:\d+: )?[\w.]+: (?:core \d+: )?", "", finding)
+    told = language.chinese(words)
+    return told is not None and not re.search(r"[a-z]{2,} [a-z]{2,} [a-z]{2,}", told)
 
 
 @dataclass(frozen=True)
@@ -101,6 +113,53 @@ def run_input(
     ]  # fmt: skip
     result = np.zeros((record.batch, record.di, record.cin1, record.hi, record.wi, 16), storage)
     return run_files(binary, cores, files, result, scratch, **environment)
+
+
+def check_grad_input(
+    binary: Path, problem: TileProblem, record: TConv3DBackpropInputTiling, cores: int, scratch: Path, dtype: str
+) -> None:
+    """Small integers exactly; real numbers within one rounding of the exact gradient, and the bits of the model."""
+    storage, rng = rounding.storage(dtype), np.random.default_rng(problem.seed)
+    shape = problem.input_shape if problem.output_padding is None else None
+    extra = {} if problem.output_padding is None else {"output_padding": problem.output_padding}
+    for operands in (problem.arrays()[:2], [rng.normal(size=one.shape) for one in problem.arrays()[:2]]):
+        grad_output, weight = (one.astype(storage) for one in operands)
+        ran = run_input(binary, problem, record, cores, scratch, dtype=dtype, operands=(grad_output, weight))
+        assert (ran.stderr, ran.code) == ("", 0), problem
+        got = from_ndc1hwc0(ran.result, problem.cin)
+        values = [one.astype(np.float64) for one in (grad_output, weight)]
+        exact = plain_grad_input(problem, *values)
+        if np.array_equal(values[0], problem.arrays()[0]):
+            assert np.array_equal(got.astype(np.float64), exact.astype(storage).astype(np.float64)), problem
+            continue
+        # float32 sums: at most a unit of float32 for each term of sizes that add up to this
+        terms = problem.cout * int(np.prod(problem.window))
+        slack = terms * 2.0**-24 * plain_grad_input(problem, *map(np.abs, values))
+        unit = 2.0 ** (-11 if dtype == "float16" else -8) * np.maximum(np.abs(exact) + slack, 2.0**-14)
+        assert (np.abs(got.astype(np.float64) - exact) <= unit + slack).all(), problem
+        model = simulate(grad_output, weight, input_shape=shape, cores=cores, tiling=record, dtype=dtype,
+                         **problem.attributes(), **extra)  # fmt: skip
+        assert model.grad_input_gm.tobytes() == ran.result.tobytes(), problem
+
+
+def check_grad_weight(
+    binary: Path, problem: TileProblem, record: TConv3DBpFilterTiling, cores: int, scratch: Path, dtype: str
+) -> None:
+    """Small integers exactly; real numbers within what float32 sums may err."""
+    storage, rng = rounding.storage(dtype), np.random.default_rng(problem.seed)
+    grad_output, _, input = problem.arrays()
+    for operands in ((input, grad_output), [rng.normal(size=one.shape) for one in (input, grad_output)]):
+        x, go = (one.astype(storage) for one in operands)
+        ran = run_filter(binary, problem, record, cores, scratch, dtype=dtype, operands=(x, go))
+        assert (ran.stderr, ran.code) == ("", 0), problem
+        values = go.astype(np.float64), x.astype(np.float64)
+        exact = plain_grad_weight(problem, *values)
+        if np.array_equal(values[1], input):
+            assert np.array_equal(ran.result, to_fractal_z_3d(exact.astype(np.float32), 16)), problem
+            continue
+        terms = problem.batch * int(np.prod(problem.out))
+        slack = terms * 2.0**-23 * to_fractal_z_3d(plain_grad_weight(problem, *map(np.abs, values)), 16)
+        assert (np.abs(ran.result - to_fractal_z_3d(exact, 16)) <= slack).all(), problem
 
 
 def filter_record(problem: TileProblem, dtype: str = "float16") -> TConv3DBpFilterTiling:

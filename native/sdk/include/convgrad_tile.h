@@ -18,7 +18,8 @@ enum { CGT_OK = 0, CGT_REFUSED = 1, CGT_STOP = 2 };
 enum { CGT_INPUT = 0, CGT_FILTER = 1 };                /* which gradient an object computes */
 enum { CGT_HALF = 0, CGT_BFLOAT16 = 1, CGT_FLOAT = 2 }; /* number formats */
 enum { CGT_CUBE = 0, CGT_VECTOR = 1 };                 /* roles of a core */
-enum { CGT_READ = 0, CGT_STORE = 1, CGT_FILL = 2, CGT_ADD = 3 }; /* what is done to global memory */
+/* What is done to global memory; CGT_ZERO: zeros are stored, a fill where no tile was before. */
+enum { CGT_READ = 0, CGT_STORE = 1, CGT_FILL = 2, CGT_ADD = 3, CGT_ZERO = 4 };
 enum { CGT_MODE_MIX = 0, CGT_MODE_AIC = 1, CGT_MODE_AIV = 2, CGT_MODE_OF_KERNEL = -1 };
 
 typedef struct cgt_object cgt_object;

@@ -78,22 +78,23 @@ inline Record read_tiling(const void *from, Where where) {
 #define REGISTER_TILING_FOR_TILINGKEY(condition, type) static_assert(true, "")
 #define REGISTER_NONE_TILING static_assert(true, "")
 #define GET_TILING_DATA_WITH_STRUCT(type, name, from) \
-    const type name = ::convgrad_tile::read_tiling<type>((from), ::convgrad_tile::Where(__FILE__, __LINE__))
+    type name = ::convgrad_tile::read_tiling<type>((from), ::convgrad_tile::Where(__FILE__, __LINE__))
 #define GET_TILING_DATA(name, from)                                                                          \
-    const typename ::convgrad_tile::TilingOf<CgtRegisteredTiling, CONVGRAD_TILING_STRUCT>::type name =       \
+    typename ::convgrad_tile::TilingOf<CgtRegisteredTiling, CONVGRAD_TILING_STRUCT>::type name =             \
         ::convgrad_tile::read_tiling<::convgrad_tile::TilingOf<CgtRegisteredTiling, CONVGRAD_TILING_STRUCT>::type>( \
             (from), ::convgrad_tile::Where(__FILE__, __LINE__))
-#define GET_TILING_DATA_PTR_WITH_STRUCT(type, name, from) const type *name = reinterpret_cast<const type *>(from)
+#define GET_TILING_DATA_PTR_WITH_STRUCT(type, name, from) type *name = (type *)(from)
 #define GET_TILING_DATA_MEMBER(type, member, name, from) \
-    const auto name = ::convgrad_tile::read_tiling<type>((from), ::convgrad_tile::Where(__FILE__, __LINE__)).member
+    auto name = ::convgrad_tile::read_tiling<type>((from), ::convgrad_tile::Where(__FILE__, __LINE__)).member
 
+namespace convgrad_tile {
+template <class... Message>
+inline void assertion(const char *text, Where where, bool holds, const Message &...) {
+    if (!holds) cgt_found("kernel.assert", text, where), go_on(CGT_STOP);
+}
+}  // namespace convgrad_tile
 #ifndef ascendc_assert
-#define ascendc_assert(condition, ...)                                                                          \
-    do {                                                                                                        \
-        if (!(condition))                                                                                       \
-            cgt_found("kernel.assert", #condition, ::convgrad_tile::Where(__FILE__, __LINE__)),                 \
-                ::convgrad_tile::go_on(CGT_STOP);                                                               \
-    } while (0)
+#define ascendc_assert(...) ::convgrad_tile::assertion(#__VA_ARGS__, ::convgrad_tile::Where(__FILE__, __LINE__), __VA_ARGS__)
 #endif
 #ifndef ASCENDC_ASSERT
 #define ASCENDC_ASSERT(condition, behavior)                                                                     \
@@ -122,14 +123,15 @@ inline int64_t GetSubBlockIdx() { return cgt_sub_block_idx(); }
 inline int64_t GetSubBlockNum() { return cgt_vectors_per_block(); }
 inline int64_t GetTaskRation() { return cgt_role() == CGT_VECTOR ? cgt_vectors_per_block() : 1; }
 
-inline uint64_t DivCeil(uint64_t a, uint64_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
-inline uint64_t Ceil(uint64_t a, uint64_t b) { return DivCeil(a, b); }
-inline uint64_t CeilDivision(uint64_t a, uint64_t b) { return DivCeil(a, b); }
-inline uint64_t AlignUp(uint64_t a, uint64_t b) { return DivCeil(a, b) * b; }
+constexpr uint64_t DivCeil(uint64_t a, uint64_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
+constexpr uint64_t Ceil(uint64_t a, uint64_t b) { return DivCeil(a, b); }
+constexpr uint64_t CeilDivision(uint64_t a, uint64_t b) { return DivCeil(a, b); }
+constexpr uint64_t AlignUp(uint64_t a, uint64_t b) { return DivCeil(a, b) * b; }
 
 template <class... Arguments>
 inline void PRINTF(const char *format, Arguments... arguments) {
-    std::printf(format, arguments...);
+    if constexpr (sizeof...(Arguments) == 0) std::printf("%s", format);
+    else std::printf(format, arguments...);
 }
 using ::printf;
 
@@ -165,6 +167,11 @@ void InitGlobalMemory(GlobalTensor<T> &gm, const uint64_t size, const T value, c
 template <bool isAIVOnly = true>
 void SyncAll(convgrad_tile::Where where = {}) {
     convgrad_tile::go_on(cgt_sync_all(isAIVOnly, where));
+}
+/* The form that counts in memory of the kernel's own: the memory is not needed. */
+template <bool isAIVOnly = true>
+void SyncAll(const GlobalTensor<int32_t> &, const LocalTensor<int32_t> &, const int32_t = 0, convgrad_tile::Where where = {}) {
+    SyncAll<isAIVOnly>(where);
 }
 
 /* Flags between cores: mode 0 all cores of a role, mode 1 the vector cores of a block, mode 2 the cube core of a block and

@@ -34,6 +34,54 @@ T *readable(T *pointer) {
     return static_cast<T *>(cgt_readable(static_cast<const void *>(pointer)));
 }
 
+}  // namespace convgrad_tile
+
+extern "C" { /* of the linker: where the code of __vector__ and __mix__ kernels begins and ends */
+extern const char __start_cgt_vector[] __attribute__((weak)), __stop_cgt_vector[] __attribute__((weak));
+extern const char __start_cgt_mix_0_1[] __attribute__((weak)), __stop_cgt_mix_0_1[] __attribute__((weak));
+extern const char __start_cgt_mix_1_1[] __attribute__((weak)), __stop_cgt_mix_1_1[] __attribute__((weak));
+extern const char __start_cgt_mix_1_2[] __attribute__((weak)), __stop_cgt_mix_1_2[] __attribute__((weak));
+}
+
+namespace convgrad_tile {
+
+/* The cores that a kernel's declaration asks for, on a core that is about to run it. */
+inline void take_roles(uintptr_t kernel) {
+    const auto lies_in = [kernel](const char *first, const char *last) {
+        return reinterpret_cast<uintptr_t>(first) <= kernel && kernel < reinterpret_cast<uintptr_t>(last);
+    };
+    if (lies_in(__start_cgt_mix_1_1, __stop_cgt_mix_1_1)) cgt_task_type(1, 1);
+    else if (lies_in(__start_cgt_mix_1_2, __stop_cgt_mix_1_2)) cgt_task_type(2, 1);
+    else if (lies_in(__start_cgt_vector, __stop_cgt_vector) || lies_in(__start_cgt_mix_0_1, __stop_cgt_mix_0_1)) cgt_task_type(0, 0);
+}
+
+/* An argument as a kernel's parameter: a void pointer becomes the pointer it takes. */
+template <class Parameter, class Argument>
+Parameter as(Argument &argument) {
+    if constexpr (std::is_pointer<Parameter>::value && std::is_convertible<Argument, const void *>::value &&
+                  std::is_void<typename std::remove_pointer<Argument>::type>::value)
+        return static_cast<Parameter>(argument);
+    else return argument;
+}
+
+/* How a launch calls its kernel; what is no function, a lambda, gets the arguments as they are. */
+template <class Function>
+struct Kernel {
+    template <class Callable, class... Arguments>
+    static void run(Callable &function, Arguments... arguments) {
+        function(arguments...);
+    }
+};
+template <class Result, class... Parameters>
+struct Kernel<Result (*)(Parameters...)> {
+    template <class... Arguments>
+    static void run(Result (*function)(Parameters...), Arguments... arguments) {
+        static_assert(sizeof...(Parameters) == sizeof...(Arguments), "the launch gives another number of arguments than the kernel takes");
+        take_roles(reinterpret_cast<uintptr_t>(function));
+        function(as<Parameters>(arguments)...);
+    }
+};
+
 template <class Body>
 int call(void *body) {
     block_idx = cgt_block_idx();
@@ -62,7 +110,7 @@ struct Launcher {
     template <class... Arguments>
     int operator()(Arguments... arguments) {
         const void *addresses[sizeof...(Arguments) + 1] = {address_of(arguments)..., nullptr};
-        auto body = [&] { function(readable(arguments)...); };
+        auto body = [&] { Kernel<typename std::decay<Function>::type>::run(function, readable(arguments)...); };
         return cgt_launch(name, blocks, texts, addresses, static_cast<int>(sizeof...(Arguments)), call<decltype(body)>, &body,
                           where);
     }

@@ -71,7 +71,8 @@ def chinese(text: str) -> str | None:
     """A text in Chinese; `None` where no row fits it.
 
     A text of several lines is taken line by line, one of parts that stand apart by spaces part by part, one with a
-    place before it (`cases.json: line 3: ...`) in two. Of the ways to read a text, that one counts whose rows fix most.
+    place before it (`cases.json: line 3: ...`) or its count behind it (`... (3 times)`) in two. Of the ways to read a
+    text, that one counts whose rows fix most.
     """
     found = _fitting(text)
     return None if found is None else found[1]
@@ -88,6 +89,10 @@ def _fitting(text: str) -> tuple[int, str] | None:
     if plain != text:
         inner = _fitting(plain)
         return None if inner is None else (inner[0], text.replace(plain, inner[1], 1))
+    often = re.fullmatch(r"(.*) \((\d+) times\)", text)
+    if often:
+        inner = _fitting(often[1])
+        return None if inner is None else (inner[0], f"{inner[1]}（{often[2]} 次）")
     found = _catalogue().find(text)
     if found is None and "  " in text:
         return _aligned(text)

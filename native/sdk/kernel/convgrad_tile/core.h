@@ -29,9 +29,10 @@
 #define __ca__
 #define __cb__
 #define __cc__
+/* What cores a kernel runs on: the section its code lies in tells the launcher (which g++ leaves out for templates). */
 #define __cube__
-#define __vector__
-#define __mix__(...)
+#define __vector__ __attribute__((section("cgt_vector")))
+#define __mix__(cubes, vectors) __attribute__((section("cgt_mix_" #cubes "_" #vectors)))
 #define __kfc_workspace__
 #define __inout_pipe__(x)
 #define __in_pipe__(x)

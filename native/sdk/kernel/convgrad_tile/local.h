@@ -272,11 +272,13 @@ private:
             const char *name;
             uint64_t bytes;
         } stores[] = {{"UB", 192 * 1024}, {"L1", 512 * 1024}, {"L0A", 64 * 1024}, {"L0B", 64 * 1024}, {"L0C", 128 * 1024}};
-        const int store = position == TPosition::A1 || position == TPosition::B1 || position == TPosition::C1 ? 1
-                          : position == TPosition::A2                                                         ? 2
-                          : position == TPosition::B2                                                         ? 3
-                          : position == TPosition::CO1                                                        ? 4
-                                                                                                              : 0;
+        const bool in_l1 = position == TPosition::A1 || position == TPosition::B1 || position == TPosition::C1 ||
+                           position == TPosition::TSCM || position == TPosition::SHM;
+        const int store = in_l1                         ? 1
+                          : position == TPosition::A2   ? 2
+                          : position == TPosition::B2   ? 3
+                          : position == TPosition::CO1  ? 4
+                                                        : 0;
         const uint64_t all = used_[store] += (bytes + 31) / 32 * 32;
         if (all <= stores[store].bytes) return true;
         char rule[32], text[160];
@@ -358,7 +360,9 @@ void store_bytes(const AscendC::GlobalTensor<T> &gm, int64_t start, const uint8_
         cgt_found("copy.length", "a copy to global memory must be whole elements", where);
         return;
     }
-    if (cgt_touch(&view, first, count, adds ? CGT_ADD : CGT_STORE, call, where) != CGT_OK) return;
+    bool zeros = true;
+    for (int64_t at = 0; at < bytes && zeros; ++at) zeros = from[at] == 0;
+    if (cgt_touch(&view, first, count, adds ? CGT_ADD : zeros ? CGT_ZERO : CGT_STORE, call, where) != CGT_OK) return;
     T *to = gm.GetPhyAddr(static_cast<uint64_t>(first));
     if (!adds) {
         std::memcpy(static_cast<void *>(to), from, static_cast<size_t>(bytes));
@@ -559,7 +563,7 @@ struct InitConstValueParams {
     InitConstValueParams(uint16_t repeats, T value) : repeatTimes(repeats), blockNum(1), dstGap(0), initValue(value) {}
 };
 /* Blocks are 32 bytes in L1 and 512 in L0. */
-template <typename T, typename U>
+template <typename T, typename U = T>
 void InitConstValue(const LocalTensor<T> &dst, const InitConstValueParams<U> &params, convgrad_tile::Where where = {}) {
     const int64_t block = dst.GetPosition() == TPosition::A2 || dst.GetPosition() == TPosition::B2 ? 512 : 32;
     const T value = static_cast<T>(params.initValue);

@@ -11,7 +11,21 @@ namespace AscendC {
 enum class CacheMode { CACHE_MODE_DISABLE = 0, CACHE_MODE_NORMAL = 1, CACHE_MODE_LAST = 2, CACHE_MODE_PERSISTENT = 4 };
 enum class CacheRwMode { READ = 1, WRITE = 2, RW = 3 };
 
-struct ShapeInfo {};
+enum class DataFormat : uint8_t { ND = 0, NZ, NCHW, NC1HWC0, NHWC, NCDHW, NDC1HWC0, FRACTAL_Z_3D };
+constexpr int K_MAX_SHAPE_DIM = 8;
+/* What a kernel notes of a tensor for itself: nothing here reads it. */
+struct ShapeInfo {
+    uint8_t shapeDim = 0, originalShapeDim = 0;
+    uint32_t shape[K_MAX_SHAPE_DIM] = {}, originalShape[K_MAX_SHAPE_DIM] = {};
+    DataFormat dataFormat = DataFormat::ND;
+    ShapeInfo() = default;
+    ShapeInfo(uint8_t dim, const uint32_t sizes[], DataFormat format = DataFormat::ND) : ShapeInfo(dim, sizes, dim, sizes, format) {}
+    ShapeInfo(uint8_t dim, const uint32_t sizes[], uint8_t originalDim, const uint32_t originalSizes[], DataFormat format)
+        : shapeDim(dim), originalShapeDim(originalDim), dataFormat(format) {
+        for (int at = 0; at < dim && at < K_MAX_SHAPE_DIM; ++at) shape[at] = sizes[at];
+        for (int at = 0; at < originalDim && at < K_MAX_SHAPE_DIM; ++at) originalShape[at] = originalSizes[at];
+    }
+};
 
 template <typename T>
 class GlobalTensor {
@@ -29,7 +43,9 @@ public:
         return touch(offset, CGT_READ, "GetValue", where) ? *GetPhyAddr(offset) : T();
     }
     void SetValue(const uint64_t offset, T value, convgrad_tile::Where where = {}) {
-        if (touch(offset, CGT_STORE, "SetValue", where)) *GetPhyAddr(offset) = value;
+        const T zero = T();
+        const bool is_zero = std::memcmp(static_cast<const void *>(&value), static_cast<const void *>(&zero), sizeof(T)) == 0;
+        if (touch(offset, is_zero ? CGT_ZERO : CGT_STORE, "SetValue", where)) *GetPhyAddr(offset) = value;
     }
     T &operator()(const uint64_t offset, convgrad_tile::Where where = {}) const {
         static thread_local T nowhere;
@@ -43,7 +59,8 @@ public:
     }
     template <CacheRwMode rwMode = CacheRwMode::RW>
     void SetL2CacheHint(CacheMode) {}
-    void SetShapeInfo(const ShapeInfo &) {}
+    void SetShapeInfo(const ShapeInfo &shapeInfo) { shape_ = shapeInfo; }
+    ShapeInfo GetShapeInfo() const { return shape_; }
 
     /* For the headers: what the library needs to know. */
     cgt_view cgt_pointer() const {
@@ -59,6 +76,7 @@ private:
     T *base_ = nullptr;
     uint64_t size_ = 0;
     int64_t offset_ = 0;
+    ShapeInfo shape_;
 };
 
 }  // namespace AscendC
