@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import shutil
 import subprocess
 import sys
@@ -54,6 +56,68 @@ def test_bash_completes_verbs_options_and_values(capsys) -> None:
     assert "--count" in completed(script, "convgrad", "cases", "gen", "--")
     assert completed(script, "convgrad", "rules", "--conformance", "r") == ["runtime"]
     assert completed(script, "convgrad", "completion", "f") == ["fish"]
+    assert set(completed(script, "convgrad", "check", "--product", "=", "9")) == {"910", "950"}
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
+def test_fish_completes_verbs_options_and_values(tmp_path: Path, capsys) -> None:
+    """Asked of fish itself: as bash; files only where a file may stand, the command's options before a verb only."""
+    assert main(["completion", "fish"]) == 0
+    (tmp_path / "convgrad.fish").write_text(capsys.readouterr().out)
+    (tmp_path / "a_file.txt").touch()
+
+    def offered(line: str) -> list[str]:
+        asked = f"source convgrad.fish; complete -C '{line}'"
+        done = subprocess.run(["fish", "--no-config", "-c", asked], capture_output=True, text=True, check=True,
+                              cwd=tmp_path)  # fmt: skip
+        return [answer.split("\t")[0] for answer in done.stdout.splitlines()]
+
+    assert sorted(offered("convgrad ")) == sorted(verb.name for verb in VERBS)
+    assert offered("convgrad --language zh che") == ["check"]
+    assert offered("convgrad run --prog") == ["--progress-file"]
+    assert offered("convgrad run --vers") == []
+    assert offered("convgrad cases ") == ["convert", "gen", "list", "schema"]
+    assert offered("convgrad cases gen --coun") == ["--count"]
+    assert offered("convgrad rules --conformance r") == ["runtime"]
+    assert offered("convgrad check --product=9") == ["--product=910", "--product=950"]
+    assert offered("convgrad completion ") == ["bash", "fish", "zsh"]
+    assert offered("convgrad run a_") == ["a_file.txt"]
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
+def test_zsh_completes_verbs_options_and_values(tmp_path: Path, capsys) -> None:
+    """Typed into zsh on a terminal of its own: what stands in the line after the tabulator key."""
+    assert main(["completion", "zsh"]) == 0
+    (tmp_path / "_convgrad").write_text(capsys.readouterr().out)
+    (tmp_path / "a_file.txt").touch()
+    typed = {
+        "convgrad che": "convgrad check ", "convgrad --language zh che": "convgrad --language zh check ",
+        "convgrad run --prog": "convgrad run --progress-file=", "convgrad cases g": "convgrad cases gen ",
+        "convgrad cases gen --coun": "convgrad cases gen --count=",
+        "convgrad rules --conformance r": "convgrad rules --conformance runtime ",
+        "convgrad rules --conformance=r": "convgrad rules --conformance=runtime ",
+        "convgrad check --product=95": "convgrad check --product=950 ",
+        "convgrad completion f": "convgrad completion fish ", "convgrad run a_": "convgrad run a_file.txt ",
+    }  # fmt: skip
+    script = (
+        "fpath=($PWD $fpath); autoload -Uz compinit; compinit -u -D; "
+        "tell() { print -r -- $BUFFER >> told; BUFFER=''; }; zle -N tell; bindkey '^T' tell\n"
+        + "".join(f"{line}\t\x14" for line in typed) + "exit\n"
+    )  # fmt: skip
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(tmp_path)
+        os.environ["TERM"] = "dumb"
+        os.execlp("zsh", "zsh", "-f", "-i")
+    with open(terminal, "r+b", buffering=0) as keys:
+        keys.write(script.encode())
+        try:
+            while keys.read(4096):
+                pass
+        except OSError:  # Linux's word for the end of a terminal
+            pass
+    os.waitpid(child, 0)
+    assert (tmp_path / "told").read_text().splitlines() == list(typed.values())
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -6,16 +6,30 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from convgrad.core import dtypes, products, standards
+from convgrad.core.request import CONFORMANCES
 from convgrad.text.language import say
+
+_KNOWN: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("product", "on", "against"), products.KEYS),
+    "conformance": CONFORMANCES,
+    "standard": tuple(row.name for row in standards.ALL),
+    "dtype": tuple(row.word for row in dtypes.ALL),
+}
+"""Values of options that take other spellings and lists too, so that no `choices` can name them all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: its spellings, the name of its value (none for a switch), its choices, its help as it is shown."""
+    """One option: its spellings, the name of its value (none for a switch), its choices, its help as it is shown.
+
+    `offered` is what a shell offers for its value: the choices, or the names most people write.
+    """
 
     names: tuple[str, ...]
     value: str
     choices: tuple[str, ...]
+    offered: tuple[str, ...]
     help: str
 
 
@@ -69,4 +83,5 @@ def _option(action: argparse.Action) -> Option:
     takes = action.nargs != 0
     metavar = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
     text = say(action.help) % {**vars(action), "prog": "convgrad"} if action.help else ""
-    return Option(tuple(action.option_strings), metavar if takes else "", choices, text)
+    offered = choices or _KNOWN.get(action.dest, ()) if takes else ()
+    return Option(tuple(action.option_strings), metavar if takes else "", choices, offered, text)

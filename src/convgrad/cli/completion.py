@@ -42,6 +42,8 @@ def bash(tree: list[Node]) -> str:
         "# bash completion of convgrad; made by `convgrad completion bash`",
         "_convgrad() {",
         '    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} path="" words="" i',
+        "    # --option=value arrives as three words",
+        "    if [[ $word == = ]]; then word=; elif [[ $before == = ]]; then before=${COMP_WORDS[COMP_CWORD-2]}; fi",
         "    for ((i = 1; i < COMP_CWORD; i++)); do",
         '        case "$path ${COMP_WORDS[i]}" in',
         f"            {'|'.join(_quoted(_path(n)) for n in tree if n.path)}) path+=\" ${{COMP_WORDS[i]}}\" ;;",
@@ -51,17 +53,17 @@ def bash(tree: list[Node]) -> str:
     ]
     for node in tree:
         for option in node.options:
-            if option.choices:
+            if option.offered:
                 keys = "|".join(_quoted(f"{_path(node)} {name}") for name in option.names)
-                lines.append(f"        {keys}) words={shlex.quote(' '.join(option.choices))} ;;")
-    valued = [(n, o) for n in tree for o in n.options if o.value and not o.choices]
+                lines.append(f"        {keys}) words={shlex.quote(' '.join(option.offered))} ;;")
+    valued = [(n, o) for n in tree for o in n.options if o.value and not o.offered]
     keys = "|".join(_quoted(f"{_path(n)} {name}") for n, o in valued for name in o.names)
-    lines += [f"        {keys})", '            COMPREPLY=($(compgen -f -- "$word")); return ;;', "        *)",
-              '            case "$path" in']  # fmt: skip
+    lines += [f"        {keys}) ;;", "        *)", '            case "$path" in']
     lines += [f"                {_quoted(_path(n))}) words={shlex.quote(' '.join(_words(n)))} ;;" for n in tree]
     lines += [
         "            esac ;;", "    esac",
         '    COMPREPLY=($(compgen -W "$words" -- "$word"))',
+        "    local IFS=$'\\n'  # a file's name may have spaces",
         '    if [[ ${#COMPREPLY[@]} -eq 0 && $word != -* ]]; then COMPREPLY=($(compgen -f -- "$word")); fi',
         "}", "complete -o filenames -F _convgrad convgrad", "",
     ]  # fmt: skip
@@ -84,10 +86,11 @@ def zsh(tree: list[Node]) -> str:
         lines.append(f"{_function(node.path)}() {{")
         arguments = []
         for option in node.options:
-            value = f":{option.value.lower()}:" + (f"({' '.join(option.choices)})" if option.choices else "_files")
+            value = f":{option.value.lower()}:" + (f"({' '.join(option.offered)})" if option.offered else "_files")
             for name in option.names:
-                text = _zsh(option.help)
-                arguments.append(shlex.quote(f"{name}[{text}]" + (value if option.value else "")))
+                equals = "=" if option.value and name.startswith("--") else ""
+                told = f"{name}{equals}[{_zsh(option.help)}]"
+                arguments.append(shlex.quote(told + (value if option.value else "")))
         if node.verbs:
             lines += ["  local line state", f"  _arguments -C {' '.join(arguments)} '1: :->verb' '*::word:->words'",
                       "  case $state in", "    verb)"]  # fmt: skip
@@ -115,22 +118,22 @@ def _zsh(text: str) -> str:
 
 
 def fish(tree: list[Node]) -> str:
-    """A `complete` line for every verb and option."""
+    """A `complete` line for every verb and option; no files where a verb or a known word is wanted."""
     lines = ["# fish completion of convgrad; made by `convgrad completion fish`"]
     for node in tree:
-        seen = "; and ".join(f"__fish_seen_subcommand_from {name}" for name in node.path)
-        where = seen or "__fish_use_subcommand"
+        seen = [f"__fish_seen_subcommand_from {name}" for name in node.path]
+        before = [f"not __fish_seen_subcommand_from {' '.join(node.verbs)}"] if node.verbs else []
+        here = f"complete -c convgrad -n {_fish('; and '.join(seen + before))}"
         for verb in node.verbs:
             inner = next(n for n in tree if n.path == (*node.path, verb))
-            others = f"; and not __fish_seen_subcommand_from {' '.join(node.verbs)}" if node.path else ""
-            lines.append(f"complete -c convgrad -n {_fish(where + others)} -a {verb} -d {_fish(say(inner.help))}")
+            lines.append(f"{here} -f -a {verb} -d {_fish(say(inner.help))}")
         for option in node.options:
             names = " ".join(f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}" for n in option.names)
-            value = f" -x -a {_fish(' '.join(option.choices))}" if option.choices else " -r" if option.value else ""
-            lines.append(f"complete -c convgrad -n {_fish(seen or 'true')} {names}{value} -d {_fish(option.help)}")
+            value = f" -x -a {_fish(' '.join(option.offered))}" if option.offered else " -r" if option.value else ""
+            lines.append(f"{here} {names}{value} -d {_fish(option.help)}")
         choices = [c for operand in node.operands for c in operand.choices]
         if choices:
-            lines.append(f"complete -c convgrad -n {_fish(seen)} -a {_fish(' '.join(choices))}")
+            lines.append(f"{here} -f -a {_fish(' '.join(choices))}")
     return "\n".join([*lines, ""])
 
 
