@@ -8,9 +8,9 @@ recorded with; their objects call nothing of a C++ library, so that the two comp
 build by GCC alone (benchmarks/builds.py, idle machine) a call takes 0.99 of the time, the benchmark 1.003 of it.
 
 Then, per wheel: `auditwheel repair` (nothing to bundle), `twine check --strict`, `check-wheel-contents`; installed into
-an empty environment outside the tree, the README's example, `convgrad run`, `convgrad sdk` with the programs of
-examples/08_from_c, and tests/native/exactness.cpp against the wheel's library. A foreign processor is emulated by QEMU
-over a root of Debian packages (`apt-get`, no privileges needed).
+an empty environment outside the tree, manual and documents are there, the README's example, `convgrad run`, `convgrad
+sdk` with the programs of examples/08_from_c, and tests/native/exactness.cpp against the wheel's library run. A foreign
+processor is emulated by QEMU over a root of Debian packages (`apt-get`, no privileges needed).
 """
 
 from __future__ import annotations
@@ -157,15 +157,16 @@ class Machine:
         if self.native:
             do(sys.executable, "-m", "venv", self.directory / "venv")
             do(self.directory / "venv/bin/pip", "install", "-q", wheel)
-            self.python = [str(self.directory / "venv/bin/python")]
+            self.python, self.prefix = [str(self.directory / "venv/bin/python")], self.directory / "venv"
             return
         (python,) = (self.root / "usr/bin").glob("python3.[0-9]*")
         release = python.name.removeprefix("python")
-        platforms = [word for minor in (17, 27, 28) for word in ("--platform", f"manylinux_2_{minor}_{self.arch}")]
+        known = range(17, int(GLIBC.split(".")[1]) + 1)  # pip asks to be told each: it cannot look at that machine
+        platforms = [word for minor in known for word in ("--platform", f"manylinux_2_{minor}_{self.arch}")]
         site = self.directory / "site"
         do(sys.executable, "-m", "pip", "install", "-q", "--target", site, "--only-binary=:all:", "--python-version",
            release, "--platform", f"manylinux2014_{self.arch}", *platforms, wheel)  # fmt: skip
-        self.python = [*self.emulator, str(python)]
+        self.python, self.prefix = [*self.emulator, str(python)], site
         self.environment["PYTHONPATH"] = str(site)
 
     def run(self, *command: object, **options: object) -> str:
@@ -183,6 +184,9 @@ def try_wheel(arch: str, wheel: Path) -> None:
         machine = Machine(arch, Path(scratch))
         machine.install(wheel)
         python = machine.python
+        share = machine.prefix / "share"
+        for page in ("man/man1/convgrad.1", "man/zh_CN/man1/convgrad.1", "doc/convgrad/docs/generated/rules.md"):
+            assert (share / page).stat().st_size > 10_000, page
         machine.run(*python, "-W", "error", "-c", "import convgrad, platform; i = convgrad.engine_info(); "
                     "print(convgrad.__version__, platform.machine(), *platform.libc_ver(), i.engine, i.isa); "
                     "assert i.engine == 'native'")  # fmt: skip

@@ -7,7 +7,8 @@ import os
 import platform
 import sys
 import warnings
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, files, version
+from pathlib import Path
 from typing import Any
 
 import convgrad
@@ -46,6 +47,7 @@ def findings() -> dict[str, Any]:
         "threads": info.threads,
         "threadpool": info.threadpool,
         "library": info.library,
+        "documents": documents(),
         "reason": library.why_not(),
         "needed": {name: _version(name) for name in NEEDED},
         "optional": {name: _version(name) for name, _, _ in OPTIONAL},
@@ -74,7 +76,7 @@ def _command(arguments: argparse.Namespace) -> int:
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
-    shown = ("convgrad", "python", "platform", "engine", "isa", "threads", "threadpool", "library")
+    shown = ("convgrad", "python", "platform", "engine", "isa", "threads", "threadpool", "library", "documents")
     rows = [(key, found[key]) for key in shown]
     rows += list(found["needed"].items()) + list(found["environment"].items())
     lines = [table(("", sys.executable), [(say(name), value) for name, value in rows if value != ""])]
@@ -82,6 +84,15 @@ def _lines(found: dict[str, Any]) -> list[str]:
     optional = [(name, found["optional"][name] or f"{lacks}: {how}", say(what)) for name, how, what in OPTIONAL]
     lines += ["", table(("optional", "", "for"), optional), ""]
     return lines + [folded(say(text)) for text in found["advice"] or ["Nothing to do: the native engine computes."]]
+
+
+def documents() -> str:
+    """The directory whose `docs/` messages name: the source tree's, else the one a wheel brought; empty without any."""
+    tree = Path(convgrad.__file__).parents[2]
+    if (tree / "docs" / "concepts.md").exists():
+        return str(tree)
+    pages = [page for page in files("convgrad") or () if page.match("share/doc/convgrad/README.md")]
+    return str(Path(str(pages[0].locate())).resolve().parent) if pages else ""
 
 
 def _version(name: str) -> str:
