@@ -79,6 +79,21 @@ def test_the_word_that_was_meant(words: list[str], meant: str, capsys) -> None:
     assert f"did you mean {meant}?" in capsys.readouterr().err
 
 
+def test_a_word_nobody_knows_is_named(capsys) -> None:
+    """Beside a dtype too, where it is no second one; two dtypes are still told."""
+    assert main(["check", f"{LINE} pvalid"]) == ExitCode.USAGE
+    assert "unknown dtype 'pvalid'" in capsys.readouterr().err
+    assert main(["check", f"{LINE} bf16"]) == ExitCode.USAGE
+    assert "'bf16' and 'fp32' say the same thing twice" in capsys.readouterr().err
+
+
+def test_a_workbook_that_cannot_be_written_is_told_before_the_run(lines: Path, tmp_path: Path) -> None:
+    """Without openpyxl `run --xlsx` stops at once: nothing is run, nothing is written."""
+    done = without("openpyxl", "run", str(lines), "--csv", str(tmp_path / "t.csv"), "--xlsx", str(tmp_path / "t.xlsx"))
+    assert done.returncode == 2 and "--xlsx needs openpyxl: pip install 'convgrad[report]'" in done.stderr
+    assert not (tmp_path / "t.csv").exists() and "pass" not in done.stdout
+
+
 def test_numbers_that_are_none(capsys) -> None:
     """A seed that is no number is told in words, not by the name of a function."""
     assert main(["run", LINE, "--seed", "x"]) == ExitCode.USAGE

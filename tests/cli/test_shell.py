@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from convgrad.cli.manual import manual
 from convgrad.core import standards
 from convgrad.lab.run.progress import Progress
 from convgrad.text import language
-from convgrad.text.terminal import EXIT_CODES, ExitCode, width_of
+from convgrad.text.terminal import EXIT_CODES, ExitCode, fold, folded, width_of
 
 GOOD = "conv n1 c2>3 i5x5 k3x3 p1 fp32 on=A2"
 BAD = "conv n1 c2>3 i5x5 k3x3 s0 p1 fp32 on=A2"
@@ -206,7 +207,44 @@ def test_runs_fit_eighty_columns(cases: Path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     main(words)
     rows = capsys.readouterr().out.split("reproduce:")[0].splitlines()
-    assert len(rows) > 4 and max(map(width_of, rows)) <= 80
+    assert len(rows) == 4 and max(map(width_of, rows)) <= 80
+
+
+def test_a_line_that_is_its_own_name_is_shown_once(monkeypatch, capsys) -> None:
+    """A case given as a line has no name beside it, however the line is spelled, in a pipe and at 80 columns."""
+    for columns in ("", "80"):
+        monkeypatch.setenv("COLUMNS", columns)
+        main(["run", GOOD, "-q", "--no-anatomy"])
+        assert capsys.readouterr().out.count("c2>3") == 1
+
+
+def test_lines_to_copy_stay_whole_and_colours_take_no_columns(monkeypatch) -> None:
+    """`reproduce:` is not folded; a coloured text is measured as it is seen; words are cut behind a joint."""
+    monkeypatch.setenv("COLUMNS", "40")
+    line = f"  reproduce: convgrad run '{GOOD} want=xwb on=A2'"
+    assert folded(line, "    ") == line and len(folded(line.replace("reproduce:", "then:")).splitlines()) == 2
+    red = f"\x1b[31m{'a' * 20}\x1b[0m {'b' * 19}"
+    assert fold(red, 40) == [red] and len(fold(red + "b", 40)) == 2
+    assert fold("grad_output.dtype.950.transposed", 26) == ["grad_output.dtype.950.", "transposed"]
+    assert fold("conv_transpose2d 1x128x112x112", 11) == ["conv_", "transpose2d", "1x128x112x", "112"]
+
+
+def test_the_usage_lines_up_in_chinese(capsys, monkeypatch) -> None:
+    """What continues a usage stands under its first option, where a character takes two columns too."""
+    monkeypatch.setenv("COLUMNS", "80")
+    main(["compare", "--help", "--language", "zh"])
+    first, second = capsys.readouterr().out.splitlines()[:2]
+    assert width_of(first[: first.index("[-h]")]) == len(second) - len(second.lstrip())
+
+
+def test_a_refusal_and_its_line(monkeypatch, capsys) -> None:
+    """`check`: one row in a pipe; for a person the line stands by itself, whole."""
+    main(["check", BAD])
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    monkeypatch.setenv("COLUMNS", "60")
+    main(["check", BAD])
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last.startswith("  conv n1 c2>3 ") and last.endswith("on=A2")
 
 
 def test_float32_rows_show_the_share_of_the_limit(tmp_path: Path, capsys) -> None:
@@ -235,3 +273,5 @@ def test_rich_draws_tables_on_a_terminal(cases: Path) -> None:
     done = subprocess.run([script, "-qec", command, "/dev/null"], capture_output=True, text=True, check=False)
     plain = [line for line in done.stdout.splitlines() if "───" in line or "\x1b[32mpass" in line]
     assert len(plain) == 2, done.stdout
+    drawn = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in done.stdout.split("reproduce:")[0].splitlines()]
+    assert max(map(width_of, drawn)) <= 80

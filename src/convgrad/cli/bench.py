@@ -98,7 +98,11 @@ def _print_table(asked: Sequence[Task], settings: Settings) -> None:
         first, second, want, ms, theirs, ratio, rate, workspace, path = cells
         both = f" {padded(theirs, 10, True)} {padded(ratio, 6, True)}" if settings.pytorch else ""
         rest = (f"{padded(second, dtype)} {padded(want, 11)} {padded(ms, 9, True)}{both} {padded(rate, 7, True)} "
-                f"{padded(workspace, 10, True)}  {path}")
+                f"{padded(workspace, 10, True)}")
+        if most is not None and apart and width_of(f"  {rest}  {path}") > most:
+            rest += f"\n{' ' * (dtype + 3)}{path}"
+        else:
+            rest += f"  {path}"
         if not apart:
             rest = f"{padded(first, line)}  {rest}"
         elif first != shown[0]:

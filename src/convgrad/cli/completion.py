@@ -42,8 +42,8 @@ def bash(tree: list[Node]) -> str:
         "# bash completion of convgrad; made by `convgrad completion bash`",
         "_convgrad() {",
         '    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} path="" words="" i',
-        "    # --option=value arrives as three words",
-        "    if [[ $word == = ]]; then word=; elif [[ $before == = ]]; then before=${COMP_WORDS[COMP_CWORD-2]}; fi",
+        "    [[ $word == = ]] && word=",  # --option=value arrives as three words
+        "    [[ $before == = ]] && before=${COMP_WORDS[COMP_CWORD-2]}",
         "    for ((i = 1; i < COMP_CWORD; i++)); do",
         '        case "$path ${COMP_WORDS[i]}" in',
         f"            {'|'.join(_quoted(_path(n)) for n in tree if n.path)}) path+=\" ${{COMP_WORDS[i]}}\" ;;",

@@ -21,7 +21,7 @@ from convgrad.rules.sentences import as_dict
 from convgrad.rules.vocabulary import Rule
 from convgrad.text import language
 from convgrad.text.language import say
-from convgrad.text.terminal import QUOTE, ExitCode, UsageError, coloured, folded, print_json, table, tell
+from convgrad.text.terminal import QUOTE, ExitCode, UsageError, coloured, columns, folded, print_json, table, tell
 
 _KINDS = ("conv", "tconv", "tbc")
 _CODES_PAGE = "docs/generated/return_codes.md"
@@ -93,7 +93,9 @@ def _check(arguments: argparse.Namespace) -> int:
     else:
         for v in verdicts:
             word = coloured(say("accepted"), "green") if v.ok else coloured(f"{say('refused')} {int(v.status)}", "red")
-            print(f"{word}  {v.line}" if v.ok else folded(f"{word}  {say(v.message)} [{v.rule_id}]  {v.line}", "  "))
+            told = word if v.ok else folded(f"{word}  {say(v.message)} [{v.rule_id}]", "  ")
+            apart = "" if v.ok or columns() is None else "\n"  # one row in a pipe; for a person the line by itself
+            print(f"{told}{apart}  {v.line}")
             for text in v.advice if v.ok else ():
                 tell(f"  note: {text}", "    ")
     return ExitCode.PASS if all(v.ok for v in verdicts) else ExitCode.REFUSED

@@ -24,12 +24,10 @@ class HelpFormatter(argparse.HelpFormatter):
         super().add_usage(usage, actions, groups, say("usage: ").removesuffix(" ") + " " if prefix is None else prefix)
 
     def _format_usage(self, usage: str | None, actions: Any, groups: Any, prefix: str | None) -> str:
-        wider = width_of(prefix or "") - len(prefix or "")  # argparse counts characters
-        self._width -= wider
-        try:
+        if prefix is None:
             return super()._format_usage(usage, actions, groups, prefix)
-        finally:
-            self._width += wider
+        wide = "u" * width_of(prefix)  # argparse counts characters
+        return prefix + super()._format_usage(usage, actions, groups, wide).removeprefix(wide)
 
     def start_section(self, heading: str | None) -> None:
         super().start_section(None if heading is None else say(heading))

@@ -74,10 +74,11 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _option(option: Option) -> Iterator[str]:
-    value = "{" + ",".join(option.choices) + "}" if option.choices else option.value
+    # \: is a place where the line may break
+    value = "{" + ",\\:".join(map(_text, option.choices)) + "}" if option.choices else _text(option.value)
     names = ", ".join(f"\\fB{_text(name)}\\fR" for name in option.names)
     yield ".TP"
-    yield f"{names} \\fI{_text(value)}\\fR" if names and value else names or f"\\fI{_text(value)}\\fR"
+    yield f"{names} \\fI{value}\\fR" if names and value else names or f"\\fI{value}\\fR"
     yield _text(option.help)
 
 

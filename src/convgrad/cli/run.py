@@ -28,7 +28,7 @@ from convgrad.lab.run.junit import write_junit
 from convgrad.lab.run.progress import Progress
 from convgrad.lab.run.workers import free_memory, jobs_for, run_all
 from convgrad.text.language import say
-from convgrad.text.terminal import ExitCode, UsageError, counted, folded, jsonable, tell
+from convgrad.text.terminal import ExitCode, UsageError, counted, folded, jsonable, printable, tell
 
 MOST_LINES = 60
 """Cases shown on the terminal; of more, only those that did not pass."""
@@ -83,6 +83,8 @@ def command(arguments: argparse.Namespace) -> int:
         raise UsageError("--jobs, --workers and --scheduler are three ways to run: choose one")
     if arguments.pytorch and find_spec("torch") is None:
         raise UsageError("--pytorch needs PyTorch: pip install 'convgrad[torch]'")
+    if arguments.xlsx is not None and find_spec("openpyxl") is None:  # now, not when hours of work are to be written
+        raise UsageError(tables.NEEDS_OPENPYXL)
     cases = _chosen(arguments)
     if arguments.save is None:
         if arguments.resume:
@@ -271,6 +273,9 @@ def _print_table(arguments: argparse.Namespace, path: Path, outcomes: Counter[st
         tell(f"... and {hidden} more that did not pass")
     for record in shown:
         if record["outcome"] != PASS:
+            if not tables.has_room():
+                told = f"{say(record['outcome'])}: {record['name']}: {say(record['message'])}"
+                print(folded(printable(told), "  "))
             print(f"{say('reproduce')}: {record['reproduce']}")
     if outcomes[REFUSED] and _of_a_kit(arguments) and arguments.conformance is None:
         tell(_KIT_HINT)

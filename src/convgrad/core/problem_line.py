@@ -86,6 +86,8 @@ def _shape_words(line: str) -> tuple[dict[str, str], list[tuple[str, str]]]:
         is_size = word[len(letter) : len(letter) + 1].lstrip("-").isdigit() or word[len(letter) :][:1] == "-"
         key = letter if letter in ("n", "c", "i", "k", "o", "op", "s", "p", "d", "g") and is_size else "dtype"
         if key in short:
+            for one in (short[key], word) if key == "dtype" else ():
+                dtypes.find(one)  # a word nobody knows is told as that
             raise ValueError(f"problem line: {word!r} and {short[key]!r} say the same thing twice")
         short[key] = word
     return short, named

@@ -110,27 +110,41 @@ def columns(stream: TextIO | None = None) -> int | None:
     return max(shutil.get_terminal_size().columns, 40) if (stream or sys.stdout).isatty() else None
 
 
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _seen(text: str) -> int:
+    """Columns of a text that may be coloured."""
+    return width_of(_ESCAPE.sub("", text))
+
+
+_COPIED = re.compile(r"\s*(?:reproduce: |复现：)")
+"""Lines that are copied into a shell: they stay whole, the terminal wraps them by itself."""
+_JOINTS = "/._x>"
+"""Where a path, a rule's name, a type or a shape is cut best."""
 _PIECE = re.compile(r"[^\S\n]+|[⺀-￯][，。；：、）」！？…]*|[^\s⺀-￯]+[，。；：、）」！？…]*")
 
 
 def fold(text: str, width: int | None, hanging: str = "") -> list[str]:
     """A text in lines of at most `width` columns, broken at spaces and between Chinese characters.
 
-    Lines after the first begin with `hanging`; a word longer than a line is cut.
+    Lines after the first begin with `hanging`; a word longer than a line is cut, behind a joint of it where it has one.
     """
-    if width is None or width_of(text) <= width:
+    if width is None or _seen(text) <= width:
         return [text]
     lines, line = [], ""
     for piece in _PIECE.findall(text):
-        if width_of(line + piece.rstrip()) <= width:
+        if _seen(line + piece.rstrip()) <= width:
             line += piece
             continue
         if line.strip():
             lines.append(line.rstrip())
             line = hanging
         piece = piece.lstrip()
-        while width_of(line + piece) > width:
-            cut = next(n for n in range(len(piece), 0, -1) if width_of(line + piece[:n]) <= width or n == 1)
+        while _seen(line + piece) > width:
+            fits = next(n for n in range(len(piece), 0, -1) if _seen(line + piece[:n]) <= width or n == 1)
+            joint = max(piece.rfind(mark, fits // 3, fits) for mark in _JOINTS) + 1
+            cut = joint or fits
             lines.append(line + piece[:cut])
             line, piece = hanging, piece[cut:]
         line += piece
@@ -140,7 +154,8 @@ def fold(text: str, width: int | None, hanging: str = "") -> list[str]:
 def folded(text: str, hanging: str = "", stream: TextIO | None = None) -> str:
     """Every line of a text folded to what a person sees."""
     width = columns(stream)
-    return "\n".join(part for line in text.split("\n") for part in fold(line, width, hanging))
+    lines = (fold(line, None if _COPIED.match(line) else width, hanging) for line in text.split("\n"))
+    return "\n".join(part for line in lines for part in line)
 
 
 def tell(text: str, hanging: str = "", file: TextIO | None = None) -> None:
@@ -169,8 +184,9 @@ def table(
     """
     cells = [[say(c) for c in head], *([printable(c) for c in row] for row in rows)]
     to_right, colours, most = set(right), colours or {}, columns()
-    widths = _widths(cells, to_right, None if most is None else most - indent)
-    if most is not None and wants_colour(sys.stdout) and find_spec("rich") is not None:
+    drawn = most is not None and wants_colour(sys.stdout) and find_spec("rich") is not None
+    widths = _widths(cells, to_right, None if most is None else most - indent - drawn)  # rich pads the last column too
+    if drawn:
         return _drawn(cells, to_right, colours, widths, indent)
     lines = []
     for row in cells:
@@ -213,7 +229,8 @@ def _drawn(
     for i, (name, width) in enumerate(zip(cells[0], widths, strict=True)):
         drawn.add_column(Text(name), justify="right" if i in right else "left", overflow="fold", width=width)
     for row in cells[1:]:
-        drawn.add_row(Text(row[0], style=colours.get(row[0], "")), *map(Text, row[1:]))
+        first, *rest = ("\n".join(fold(cell, width)) for cell, width in zip(row, widths, strict=True))
+        drawn.add_row(Text(first, style=colours.get(row[0], "")), *map(Text, rest))
     console = Console(width=sum(widths) + 2 * len(widths), force_terminal=True)
     with console.capture() as captured:
         console.print(drawn)

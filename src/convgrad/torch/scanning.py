@@ -172,14 +172,18 @@ class Scan(Sequence[Convolution]):
         def shape(sizes: tuple[int, ...]) -> str:
             return "x".join(map(str, sizes))
 
+        width = terminal.columns()
+        roomy = width is None or width >= 100  # the output follows from the rest
         rows = [
             (
-                row.layer, row.kind, shape(row.input), shape(row.weight), shape(row.output), row.dtype,
+                row.layer, row.kind, shape(row.input), shape(row.weight), *([shape(row.output)] if roomy else []),
+                row.dtype,
                 *(str(row.findings[p]) if p in row.findings else "no gradient asked" for p in self.products),
             )
             for row in self.rows
         ]
-        head = ("layer", "kind", "input", "weight", "output", "dtype", *(f"on {p}" for p in self.products))
+        head = ("layer", "kind", "input", "weight", *(["output"] if roomy else []), "dtype",
+                *(f"on {p}" for p in self.products))  # fmt: skip
         lines = [terminal.table(head, rows), ""]
         for product, counts in self.summary().items():
             found = [row.findings[product] for row in self.rows if product in row.findings]

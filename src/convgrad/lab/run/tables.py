@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from convgrad.core.request import Request
 from convgrad.lab.judging.findings import METRIC_NAMES
 from convgrad.lab.run.case_run import Record
 from convgrad.text import terminal
@@ -17,6 +18,7 @@ from convgrad.text.spreadsheet import quoted
 from convgrad.text.terminal import UsageError, printable
 
 Cell = str | int | float | None
+NEEDS_OPENPYXL = "--xlsx needs openpyxl: pip install 'convgrad[report]'"
 
 _CASE_COLUMNS = ("index", "name", "product", "outcome", "status", "rule", "line", "values", "seed")
 _LAST_COLUMNS = ("milliseconds", "pytorch_milliseconds", "message", "reproduce")
@@ -66,7 +68,7 @@ def write_xlsx(path: Path, records: Iterable[Record]) -> None:
         from openpyxl.cell import WriteOnlyCell
         from openpyxl.styles import Font, PatternFill
     except ImportError:
-        raise UsageError("--xlsx needs openpyxl: pip install 'convgrad[report]'") from None
+        raise UsageError(NEEDS_OPENPYXL) from None
     book = Workbook(write_only=True)
     sheet = book.create_sheet("cases")
     sheet.freeze_panes = "C2"
@@ -104,8 +106,11 @@ def _cell_text(text: str) -> str:
 
 
 def summary_table(records: Sequence[Record]) -> str:
-    """A line per case for people: outcome, name, how far off, how fast, and what was asked or why it did not pass."""
-    head = ("", "case", "of limit", "mean ULP", ">1 ULP", "time", "")
+    """A line per case for people: outcome, name, how far off, how fast, and what was asked or why it did not pass.
+
+    The last only where there is room for it.
+    """
+    head = ["", "case", "of limit", "mean ULP", ">1 ULP", "time", *([""] if has_room() else [])]
     body = []
     for r in records:
         # The worst of the gradients; infinities and NaN are words in JSON, which float() reads. Sums in float32 are
@@ -116,19 +121,37 @@ def summary_table(records: Sequence[Record]) -> str:
         )
         used = max((float(j["used"]) for f in r["results"] for j in f["judged"] if j.get("used") is not None),
                    default=None)  # fmt: skip
-        line = "" if r["line"] == r["name"] else r["line"]
-        body.append((
-            say(r["outcome"]), shortened(r["name"], 34), "–" if used is None else f"{100 * used:.2g} %",
-            "–" if mean is None else f"{mean:.3g}", "–" if over is None else f"{100 * over:.2g} %",
+        unnamed = r["line"] == _line_of(r["name"])
+        told = say(r["message"]) if r["outcome"] != "pass" else "" if unnamed else r["line"]
+        body.append([
+            say(r["outcome"]), r["name"] if unnamed else shortened(r["name"], 34),
+            "–" if used is None else f"{100 * used:.2g} %", "–" if mean is None else f"{mean:.3g}",
+            "–" if over is None else f"{100 * over:.2g} %",
             "–" if r.get("seconds") is None else f"{1000 * r['seconds']:.1f} ms",
-            line if r["outcome"] == "pass" else say(r["message"]),
-        ))
+            *([told] if has_room() else []),
+        ])
     colours = {say(outcome): colour for outcome, colour in _OUTCOME_COLOURS.items()}
     return terminal.table(head, body, right=(2, 3, 4, 5), colours=colours)
 
 
 _WIDE = ("float32", "float64")
+_ROOM_FOR_LINES = 110
+"""Columns from which on the line of a case, or why it did not pass, stands beside its numbers."""
+
+
+def has_room() -> bool:
+    """Whether the table has its last column."""
+    width = terminal.columns()
+    return width is None or width >= _ROOM_FOR_LINES
 _OUTCOME_COLOURS = {"pass": "green", "fail": "red", "refused": "yellow", "error": "red"}
+
+
+def _line_of(name: str) -> str:
+    """The line a case's name is, where it has no other."""
+    try:
+        return str(Request.parse(name))
+    except ValueError:
+        return ""
 
 
 def shortened(text: str, most: int) -> str:
