@@ -10,10 +10,12 @@ import openpyxl
 import pytest
 
 import convgrad
+from convgrad import golden_functions
 from convgrad.cli.command_line import main
-from convgrad.core import products
+from convgrad.core import layouts, products
 from convgrad.lab.cases import experimental, files, generate, values
 from convgrad.lab.cases.case import CaseFileError
+from convgrad.lab.golden import tensor_files
 from convgrad.lab.kits import determinism
 
 KERNEL = {
@@ -96,7 +98,7 @@ def test_one_entry_is_for_all_and_attributes_are_merged(tmp_path):
     assert case.fill_words == "uniform:-2:2"
     assert line_of(tmp_path, OPERATOR, tensor_formats="(47, 47, 47, 47, 47, 2)") == str(case.request)
     (one,) = files.read(table(tmp_path / "x.csv", {**OPERATOR, "input_data_ranges": "((0, 1, inf, nan), 3, None)"}))
-    assert one.fill_words == "uniform:0:1,constant:3,uniform:-2:2"
+    assert one.fill_words == "uniform:0:1:inf:nan,constant:3,uniform:-2:2"
     with pytest.raises(CaseFileError, match="must hold 6 entries"):
         line_of(tmp_path, OPERATOR, tensor_dtypes=repr(("float16",) * 7))
 
@@ -225,3 +227,104 @@ def test_special_constants_stand_in_the_kits_ranges(tmp_path):
     assert main(["cases", "convert", str(lines), "-o", str(table)]) == 0
     fillings = {c.name.split(" ")[1]: str(c.fill[0]) for c in files.read(str(table)) if "constant" in c.name}
     assert fillings == {f"constant:{word}": f"constant:{word}" for word in ("nan", "inf", "-inf")}
+
+
+PACKED = {
+    "testcase_name": "packed", "op_name": "conv3d_backprop_input_v2",
+    "input_shapes": "((5,), (9, 1, 16, 8), (2, 2, 1, 6, 6, 8))", "input_dtypes": "('int32', 'float32', 'float32')",
+    "input_formats": "('ND', 'FRACTAL_Z_3D', 'NCDHW')", "input_ori_shapes": "((5,), (4, 8, 1, 3, 3), (2, 4, 2, 6, 6))",
+    "input_ori_formats": "('ND', 'NCDHW', 'NCDHW')", "output_shapes": "((2, 2, 6, 6, 8),)", "output_dtypes": "float32",
+    "output_formats": "('NDHWC',)", "output_ori_shapes": "((2, 8, 2, 6, 6),)", "output_ori_formats": "('NCDHW',)",
+    "attributes": "{'strides': [1, 1, 1], 'pads': [0, 0, 1, 1, 1, 1], 'data_format': 'NCDHW'}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("extension", ["bin", "npy", "pt"])
+def test_golden_files_hold_the_storage_of_a_case(tmp_path, extension):
+    """Blocks of channels, packed weights, axes in another order: what the kernel would be given, and read back so."""
+    path = table(tmp_path / "x.csv", PACKED)
+    assert main(["golden", str(path), "-o", str(tmp_path / "g"), "--layout", "ttk", "--format", extension]) == 0
+    (w,), (g,), (y,) = ([tensor_files.read(p)[0] for p in (tmp_path / "g" / "packed").glob(name)]
+                        for name in ("input_1_*", "input_2_*", "golden_0_*"))  # fmt: skip
+    shapes = ((9, 1, 16, 8), (2, 2, 1, 6, 6, 8), (2, 2, 6, 6, 8))
+    w, g, y = (t.reshape(s) for t, s in zip((w, g, y), shapes, strict=True))
+    weight, gradient = layouts.from_fractal_z_3d(w, (4, 8, 1, 3, 3), 8), layouts.from_ndc1hwc0(g, 4)
+    told = {"pads": [0, 0, 1, 1, 1, 1], "data_format": "NCDHW", "short_soc_version": "Ascend910B"}
+    (right,) = golden_functions.conv3d_backprop_input_v2(np.array([2, 8, 2, 6, 6]), weight, gradient, **told)
+    assert np.array_equal(y, right.transpose(0, 2, 3, 4, 1))
+    device = tmp_path / "device" / "packed"
+    device.mkdir(parents=True)
+    if extension == "npy":
+        np.save(device / "output_0_float32.npy", y)
+        assert main(["compare", str(tmp_path / "device"), str(tmp_path / "g")]) == 0
+        np.save(device / "output_0_float32.npy", right.reshape(y.shape))  # the right numbers in another order
+        assert main(["compare", str(tmp_path / "device"), str(tmp_path / "g")]) == 1
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"input_shapes": "((5,), (9, 1, 16, 8), (2, 2, 1, 6, 6, 16))"}, ""),
+    ({"input_shapes": "((5,), (9, 1, 16, 8), (2, 2, 2, 6, 6, 8))"}, "NDC1HWC0 of a tensor 2x4x2x6x6 has shape"),
+    ({"attributes": PACKED["attributes"].replace("}", ", 'groups': 2}"),
+      "input_ori_shapes": "((5,), (4, 4, 1, 3, 3), (2, 4, 2, 6, 6))"}, "with 2 groups packs several groups"),
+])  # fmt: skip
+def test_storage_that_does_not_fit_is_one_sentence(tmp_path, capsys, changes, said):
+    """Lanes of another count are the case's own; a shape that is none of its format is named."""
+    path = table(tmp_path / "x.csv", {**PACKED, **changes})
+    code = main(["golden", str(path), "-o", str(tmp_path / "g"), "--layout", "ttk"])
+    assert code == (2 if said else 0) and said in capsys.readouterr().err
+
+
+def test_an_operators_inputs_are_stored_as_its_row_says(tmp_path, capsys):
+    """Every second element of a wider buffer; outputs are plain; views that leave it or meet themselves are refused."""
+    strided = {
+        **OPERATOR, "tensor_storage_shapes": "((2, 4, 13), None, None, None, None, None)",
+        "tensor_view_strides": "((52, 13, 2), None, None, None, None, None)",
+        "tensor_view_offsets": "(1, 0, 0, 0, 0, 0)",
+    }
+    path = table(tmp_path / "x.csv", strided)
+    assert main(["golden", str(path), "-o", str(tmp_path / "g"), "--layout", "ttk"]) == 0
+    place = tmp_path / "g" / "a"
+    buffer = np.fromfile(place / "input_0_float16.bin", np.float16).reshape(2, 4, 13)
+    (case,) = files.read(path)
+    drawn = case.tensors(case.seed_for(0, str(case.request))).grad_output
+    assert np.array_equal(buffer[:, :, 1::2], drawn) and not buffer[:, :, ::2].any()
+    device = tmp_path / "device" / "a"
+    device.mkdir(parents=True)
+    for golden in place.glob("golden_*"):
+        (device / golden.name.replace("golden", "output")).write_bytes(golden.read_bytes())
+    assert main(["compare", str(tmp_path / "device"), str(tmp_path / "g")]) == 0
+    for changes, said in (({"tensor_view_offsets": "(3, 0, 0, 0, 0, 0)"}, "does not fit its storage"),
+                          ({"tensor_view_strides": "((8, 2, 1), None, None, None, None, None)"}, "share their memory"),
+                          ({"tensor_view_strides": "((8, 2), None, None, None, None, None)"}, "do not fit a view")):
+        path = table(tmp_path / "x.csv", {**strided, **changes})
+        assert main(["golden", str(path), "-o", str(tmp_path / said[:5]), "--layout", "ttk"]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_what_a_kits_file_means(tmp_path, capsys):
+    """Axes by data_format where nothing else names them, outputs listed behind the framework's tensors, one format for
+    all, a name met twice, values that must occur, infinities as a range."""
+    last = {
+        **KERNEL, "input_shapes": "((2, 1, 6, 6, 8), (5,), (2, 1, 6, 6, 4))", "input_formats": "", "output_formats": "",
+        "attributes": "{'filter_size': [0, 0, 0, 0, 0], 'pads': [0, 0, 1, 1, 1, 1]}",
+        "output_shapes": "((4, 1, 3, 3, 8),)",
+    }  # fmt: skip
+    assert line_of(tmp_path, last).startswith("conv n2 c8>4 i1x6x6 k1x3x3 s1 p0x1x1")
+    listed = {**END_TO_END, "output_tensor_indexes": "(3, 4, 5)", "tensor_view_shapes":
+              "((2, 4, 6, 6), (2, 8, 6, 6), (4, 8, 3, 3), (2, 8, 6, 6), (4, 8, 3, 3), (4,))"}  # fmt: skip
+    assert line_of(tmp_path, listed) == line_of(tmp_path, END_TO_END)
+    assert main(["golden", str(table(tmp_path / "x.csv", listed)), "-o", str(tmp_path / "g"), "--layout", "ttk"]) == 0
+    assert (tmp_path / "g" / "e" / "input_5_float32.bin").read_bytes() == bytes(16)
+    assert line_of(tmp_path, OPERATOR, tensor_formats="('NCL',)") == line_of(tmp_path, OPERATOR)
+    rows = (OPERATOR, {**OPERATOR, "tensor_dtypes": "bf16"}, {**OPERATOR, "testcase_name": "b"})
+    twice = table(tmp_path / "x.csv", *rows)
+    assert [(c.name, c.request.input.dtype) for c in files.read(twice)] == [("a", "float16"), ("b", "float16")]
+    assert "1 case under a name met before" in capsys.readouterr().err
+    ranges = "((0, 1, inf, nan), (nan, nan), (-inf, -inf))"
+    (case,) = files.read(table(tmp_path / "x.csv", {**OPERATOR, "input_data_ranges": ranges}))
+    assert case.fill_words == "uniform:0:1:inf:nan,constant:nan,constant:-inf"
+    drawn = case.tensors(3).grad_output.astype(np.float64)
+    assert np.isinf(drawn).sum() == 1 and np.isnan(drawn).sum() == 1 and drawn.size == 48
+    files.write(tmp_path / "again.csv", [case])
+    assert files.read(tmp_path / "again.csv")[0].fill_words == case.fill_words
+    assert str(values.parse("constant:-0.0")) == "constant:-0.0"

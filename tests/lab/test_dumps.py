@@ -213,7 +213,7 @@ def test_the_comparison_table_is_the_tools_own(tmp_path):
     assert main(["dump", str(path), "--csv", str(target), "--json"]) == 0
     rows = list(csv.DictReader(io.StringIO(target.read_text("utf-8"))))
     assert target.read_text("utf-8").splitlines()[0].startswith(HEADER + ",Layer,Product")
-    assert ",".join(report.COLUMNS) == HEADER and len(report.COLUMNS) == 27 and len(rows) == 13
+    assert ",".join(report.COLUMNS["tensor"]) == HEADER and HEADER.count(",") == 26 and len(rows) == 13
     assert rows[0]["NPU Name"] == "Functional.conv1d.0.backward.output.1" and rows[0]["Result"] == "pass"
     assert rows[0]["Data_name"] == "['Functional.conv1d.0.backward.output.1.pt', '-1']"
     assert float(rows[0]["Cosine"]) > 0.999999 and float(rows[0]["One Thousandth Err Ratio"]) > 0.99
@@ -236,6 +236,96 @@ def test_two_dumps_are_compared(tmp_path):
     first, second = list(csv.DictReader(io.StringIO(target.read_text("utf-8"))))
     assert first["Result"] == "error" and second["Result"] == "pass"
     assert second["Data_name"] == str(["Functional.conv1d.0.backward.output.2.pt"] * 2)
+
+
+def of_statistics(directory, change=None, **more):
+    """A dump of one call without tensors; `change` edits the record of its weight gradient."""
+    r = Recorder(directory, tensors=False)
+    r.call("conv1d", drawn(2, 3, 16, grad=False), drawn(4, 3, 3), drawn(4))
+    for record in (x for kind in r.data.values() for part in kind.values() for x in part if isinstance(x, dict)):
+        record.update({k: v for k, v in more.items() if "shape" in record})
+    if change is not None:
+        change(r.data["Functional.conv1d.0.backward"]["output"][1])
+    return r.write()
+
+
+@pytest.mark.parametrize(("change", "result", "said"), [
+    (None, "pass", "[]"), (lambda t: t.update(Norm=t["Norm"] * 1.4), "pass", "[]"),
+    (lambda t: t.update(Norm=t["Norm"] * 1.6), "error", "the norm is off by 0.6"),
+    (lambda t: t.update(Max=float("inf")), "error", "infinities or NaNs"),
+    (lambda t: t.update(dtype="torch.float16"), "error", "dtype differs"),
+    (lambda t: t.update(requires_grad=True), "error", "requires_grad differs"),
+])  # fmt: skip
+def test_two_dumps_of_statistics_are_compared_by_the_tools_rules(tmp_path, change, result, said):
+    """Four numbers per tensor: its columns in its order, its verdicts, the exit code that follows."""
+    paths = [str(of_statistics(tmp_path / "a", change)), str(of_statistics(tmp_path / "b"))]
+    target = tmp_path / "two.csv"
+    assert main(["dump", *paths, "--csv", str(target)]) == (result == "error")
+    first, second = csv.DictReader(io.StringIO(target.read_text("utf-8")))
+    assert first["Result"] == result and said in first["Err_message"] and second["Result"] == "pass"
+    head = HEADER.split(",")
+    relative = [f"{name}RelativeErr" for name in ("Max", "Min", "Mean", "Norm")]
+    assert list(first) == [*head[:8], "Max diff", "Min diff", "Mean diff", "L2norm diff", *relative, *head[14:26],
+                           "Layer"]  # fmt: skip
+    assert second["MaxRelativeErr"] == "0.0000%" and float(second["Max diff"]) == 0
+
+
+def test_an_error_ten_times_that_of_the_inputs_is_a_warning(tmp_path):
+    """Norms: the gradient's is off by 30 %, that of what it was computed from by 1 %."""
+    def grown(data):
+        data["Functional.conv1d.0.backward"]["output"][1]["Norm"] *= 1.3
+        data["Functional.conv1d.0.backward"]["input"][0]["Norm"] *= 1.01
+
+    dumps = []
+    for name in "ab":
+        r = Recorder(tmp_path / name, tensors=False)
+        r.call("conv1d", drawn(2, 3, 16, grad=False), drawn(4, 3, 3))
+        if name == "a":
+            grown(r.data)
+        dumps.append(r.write())
+    (layer,) = judged(dumps[0], other=dumps[1])
+    assert [row.result for row in layer.statistics] == ["warning"] and layer.passed
+    assert "times that of the inputs" in layer.statistics[0].message[0]
+
+
+def test_two_dumps_of_checksums_are_compared(tmp_path):
+    """What the tool calls MD5 is a CRC-32: another one is an error, in its own columns."""
+    one, same = of_statistics(tmp_path / "a", md5="00c0ffee"), of_statistics(tmp_path / "b", md5="00c0ffee")
+    other = of_statistics(tmp_path / "c", lambda t: t.update(md5="00c0ffef"), md5="00c0ffee")
+    target = tmp_path / "two.csv"
+    assert main(["dump", str(one), str(same)]) == 0
+    assert main(["dump", str(one), str(other), "--csv", str(target)]) == 1
+    first, second = csv.DictReader(io.StringIO(target.read_text("utf-8")))
+    head = HEADER.split(",")
+    assert list(first) == [*head[:8], "NPU MD5", "BENCH MD5", *head[22:26], "Layer"]
+    assert (first["NPU MD5"], first["BENCH MD5"], first["Result"]) == ("00c0ffee", "00c0ffef", "error")
+    assert second["Result"] == "pass" and "CRC-32 differs" in first["Err_message"]
+
+
+def test_steps_are_in_order_and_named(tmp_path, capsys):
+    """step2 before step10, each with its unit; a call that another dump lacks is no pass, nor is a damaged tensor."""
+    for step in (10, 2):
+        r = Recorder(tmp_path / f"x{step}")
+        r.call("conv1d", drawn(2, 3, 16, grad=False), drawn(4, 3, 3))
+        r.write()
+        (tmp_path / f"x{step}" / "step0").rename(tmp_path / f"step{step}")
+        (tmp_path / f"x{step}").rmdir()
+    assert main(["dump", str(tmp_path)]) == 0
+    heads = [line.split(":")[0] for line in capsys.readouterr().out.splitlines() if "task tensor" in line]
+    assert heads == ["step2/proc7", "step10/proc7"]
+    empty = Recorder(tmp_path / "empty").write()
+    assert main(["dump", str(tmp_path / "step2"), str(empty)]) == 1
+    (tmp_path / "step2/proc7/dump_tensor_data/Functional.conv1d.0.backward.input.0.pt").write_bytes(b"PK")
+    assert main(["dump", str(tmp_path / "step2")]) == 2
+
+
+def test_calls_of_other_prefixes_are_not_counted_again(tmp_path):
+    """The same convolution may stand there as the dispatcher saw it: only Functional and Torch are calls."""
+    r = network(tmp_path, tensors=False)
+    for kind in ("forward", "backward"):
+        for prefix in ("Aten", "NPU", "VF", "Module"):
+            r.data[f"{prefix}.conv1d.0.{kind}"] = r.data[f"Functional.conv1d.0.{kind}"]
+    assert len(judged(r.write())) == 5
 
 
 def test_two_dumps_that_differ_in_dtype(tmp_path):

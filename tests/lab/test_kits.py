@@ -256,6 +256,30 @@ def test_kernels_give_widened_operands_unrounded_sums(given, wide):
     assert y.dtype == wide and np.allclose(y, right[1].numpy(), rtol=1e-6, atol=1e-5)
 
 
+@pytest.mark.parametrize("formats", [("NDHWC", "ND", "NDHWC"), (27, 2, 27), ("ndhwc", "nd", "ndhwc")])
+def test_kernels_read_formats_by_name_and_by_number(formats):
+    """Storage in another order than data_format's, told by name in either case or by the vendor's number."""
+    rng = np.random.default_rng(9)
+    x, g = (rng.integers(-2, 3, s).astype(np.float16) for s in ((2, 8, 1, 6, 6), (2, 4, 1, 6, 6)))
+    told = {"pads": [0, 0, 1, 1, 1, 1], "data_format": "NCDHW", "short_soc_version": "Ascend910B"}
+    sizes = np.array([4, 8, 1, 3, 3])
+    right = golden_functions.conv3d_backprop_filter_v2(x, sizes, g, **told)[0]
+    last = [np.ascontiguousarray(t.transpose(0, 2, 3, 4, 1)) for t in (x, g)]
+    found = golden_functions.conv3d_backprop_filter_v2(last[0], sizes, last[1], input_formats=formats, **told)[0]
+    assert np.array_equal(found, right)
+    with pytest.raises(ValueError, match="input_formats: unknown aclFormat 999"):
+        golden_functions.conv3d_backprop_filter_v2(x, sizes, g, input_formats=(999, 2, 30), **told)
+
+
+def test_end_to_end_takes_no_bias_sizes():
+    """They are optional in the framework's schema: null with or without a bias gradient."""
+    x = ones("float32")
+    args = (x, x, x[:, :, :1] * 0 + 1, None, [1], [0], [1], False, [0], 1)
+    for mask in ([True, True, False], [True, True, True]):
+        found = golden_functions.convolution_backward(*args, mask, short_soc_version="Ascend910B")
+        assert [r is None for r in found] == [not m for m in mask]
+
+
 def test_end_to_end_models_hf32_when_asked(monkeypatch):
     """torch_npu allows HF32 by default; the golden does under CONVGRAD_KIT_HF32=1."""
     x = ones("float32")

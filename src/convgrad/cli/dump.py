@@ -17,12 +17,14 @@ _HELP = """\
 Rebuilds every convolution call of a PyTorch dump (statistics or tensors; a dump's directory, a step or a unit of it),
 and says what each product answers. Where tensors were dumped, the gradients are computed again on the product given
 with --on, judged, and their errors attributed: to operand rounding, accumulation, result rounding, or not explained.
-With OTHER, the gradients of the same calls in two dumps are compared instead.
+With OTHER, the gradients of the same calls in two dumps are compared instead: their values, or, where neither holds
+tensors, their statistics or checksums by the dump tool's own rules.
 
   convgrad dump run/step0 --html dump.html --csv compare.csv
   convgrad dump npu/step0 cpu/step0 --standard mixed,mere-mare
 
-Tensors are read without running code. Exit codes: 1 a gradient fails its standard, 3 a product refuses a call.
+Tensors are read without running code. Exit codes: 1 a gradient fails or is in one dump only, 2 a tensor cannot be read,
+3 a product refuses a call.
 """
 
 
@@ -92,5 +94,7 @@ def _print(found: list[tuple[reading.Dump, list[judging.Layer]]]) -> None:
 def _exit_code(layers: list[judging.Layer]) -> int:
     if not all(layer.passed for layer in layers):
         return ExitCode.PRECISION_FAIL
+    if any(layer.unreadable for layer in layers):
+        return ExitCode.USAGE
     refused = any(a.word == judging.REFUSED for layer in layers for a in layer.answers)
     return ExitCode.REFUSED if refused else ExitCode.PASS

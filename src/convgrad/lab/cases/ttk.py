@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,7 @@ from convgrad.lab.cases.case import Case, CaseFileError
 from convgrad.lab.cases.reading import Unreadable, read_each, shown, text, truth, whole, wholes
 from convgrad.lab.cases.values import Values
 from convgrad.text.spreadsheet import quoted, unquoted
+from convgrad.text.terminal import counted, tell
 
 _CONV, _TBC = "aclnnConvolutionBackward", "aclnnConvTbcBackward"
 COLUMNS = (
@@ -48,7 +50,18 @@ def read(path: str, content: str) -> list[Case]:
         raise CaseFileError(path, "row 1: a column is named twice")
     filled = ((i, given) for i, given in rows if any(given))
     records = ((f"row {i}", (head, given, place)) for place, (i, given) in enumerate(filled))
-    return read_each(path, records, lambda record: _read_row(*record))
+    return _first_of_each_name(path, read_each(path, records, lambda record: _read_row(*record)))
+
+
+def _first_of_each_name(path: str, cases: list[Case]) -> list[Case]:
+    """The kit finds everything by a case's name, and drops what follows under a name it has met."""
+    found: dict[str, Case] = {}
+    for case in cases:
+        found.setdefault(case.name, case)
+    if len(found) < len(cases):
+        dropped = counted(len(cases) - len(found), "case")
+        tell(f"{path}: {dropped} under a name met before, dropped as the kit drops them", file=sys.stderr)
+    return list(found.values())
 
 
 def _rows(path: str, content: str) -> Iterator[tuple[int, list[str]]]:
@@ -90,18 +103,21 @@ def _operator_meaning(row: dict[str, str]) -> tuple[Request, tuple[Values, ...]]
     shapes = cells.shapes(row, "tensor_view_shapes", count)
     formats = cells.per_slot(row, "tensor_formats", count)
     dtypes = cells.per_slot(row, "tensor_dtypes", count)
-    specs = [_spec(*parts, tbc) for parts in zip(shapes, formats, dtypes, strict=True)]
+    for_all = len(set(map(str, formats))) == 1
+    specs = [_spec(*parts, tbc, for_all) for parts in zip(shapes, formats, dtypes, strict=True)]
     make = _tbc_request if tbc else _conv_request
     request = replace(make(specs, cells.attributes(row)), product=cells.product(row))
     return request, cells.fill(row, (0, 1, 2), count)
 
 
-def _spec(shape: Any, layout: Any, dtype: Any, tbc: bool) -> TensorSpec | None:
+def _spec(shape: Any, layout: Any, dtype: Any, tbc: bool, for_all: bool) -> TensorSpec | None:
     if shape is None:
         return None
     sizes = wholes(shape, "column 'tensor_view_shapes'")
     usual = "ND" if tbc else FORMAT_BY_RANK.get(len(sizes), "ND")
     named = cells.layout(layout, "tensor_formats")
+    if for_all and named in FORMAT_BY_RANK.values() and len(sizes) == 1:
+        named = "ND"  # one name for all tensors is none for a bias
     return TensorSpec(sizes, cells.dtype(dtype, "tensor_dtypes"), named or usual)
 
 
@@ -207,4 +223,4 @@ def _pair(fill: Values) -> Any:
     """Only a uniform range and a constant have a place in the kit's file."""
     if fill.kind == "constant":
         return fill.numbers[0]
-    return (fill.numbers[0], fill.numbers[1]) if fill.kind == "uniform" else (None, None)
+    return fill.numbers if fill.kind == "uniform" else (None, None)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 from convgrad.core import layouts, products
 from convgrad.core.request import dtype_name
-from convgrad.lab.cases.reading import Unreadable, number, shown, text, whole
+from convgrad.lab.cases.reading import Unreadable, number, shown, text, whole, wholes
 from convgrad.lab.cases.values import Values
 
 Row = Mapping[str, str]
@@ -26,6 +27,8 @@ _DTYPES = {
     "hifp8": "hifloat8", "fp8_e4m3fn": "float8_e4m3fn", "f8_e4m3fn": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2",
     "f8_e5m2": "float8_e5m2",
 }
+
+_FORMATS = frozenset(row.name for row in layouts.ALL)
 
 
 class _BareWords(ast.NodeTransformer):
@@ -88,7 +91,29 @@ def layout(value: Any, column: str) -> str:
             return layouts.from_acl(value).name
         except ValueError as error:
             raise Unreadable(f"column {column!r}", str(error)) from None
-    return text(value, f"column {column!r}")
+    name = text(value, f"column {column!r}")
+    return name.upper() if name.upper() in _FORMATS else name
+
+
+def storages(row: Row) -> list[tuple[tuple[int, ...], str, tuple[int, ...], int] | None]:
+    """Per tensor of an operator's row: storage shape, no format, strides, offset; `None` where a file is the view."""
+    kept = cell(row, "tensor_storage_shapes")
+    if not kept:
+        return []
+    count = len(shapes(row, "tensor_view_shapes"))
+    views, stored = shapes(row, "tensor_view_shapes"), per_slot(row, "tensor_storage_shapes", count)
+    strides, offsets = per_slot(row, "tensor_view_strides", count), per_slot(row, "tensor_view_offsets", count)
+    found: list[tuple[tuple[int, ...], str, tuple[int, ...], int] | None] = []
+    for view, shape, stride, offset in zip(views, stored, strides, offsets, strict=True):
+        if view is None or not shape:
+            found.append(None)
+            continue
+        sizes, seen = wholes(shape, "column 'tensor_storage_shapes'"), wholes(view, "column 'tensor_view_shapes'")
+        dense = tuple(prod(seen[i + 1 :]) for i in range(len(seen)))
+        steps = wholes(stride, "column 'tensor_view_strides'") if stride else dense
+        first = 0 if offset is None else whole(offset, "column 'tensor_view_offsets'")
+        found.append(None if (sizes, steps, first) == (seen, dense, 0) else (sizes, "", steps, first))
+    return found
 
 
 def attributes(row: Row) -> dict[str, Any]:
@@ -116,7 +141,7 @@ def fill(row: Row, places: tuple[int | None, ...], count: int) -> tuple[Values, 
 
 
 def _range(value: Any, place: str) -> Values:
-    """(low, high), further values that must occur being left to the kit; one number is a constant."""
+    """(low, high), behind them values that must occur; one number is a constant, and so is (inf, inf)."""
     if value is None:
         return DEFAULT_RANGE
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -126,10 +151,20 @@ def _range(value: Any, place: str) -> Values:
         raise Unreadable(place, f"must hold pairs (low, high), not {shown(value)}")
     if value[0] is None:
         return DEFAULT_RANGE
+    ends = [v for v in value[:2] if isinstance(v, float) and not math.isfinite(v)]
+    if len(ends) == 2 and str(ends[0]) == str(ends[1]):
+        return Values("constant", (math.nan if math.isnan(ends[0]) else ends[0],))
     low, high = (number(v, place) for v in value[:2])
     if low > high:
         raise Unreadable(place, f"low is above high in {shown(value)}")
-    return Values("uniform", (low, high))
+    return Values("uniform", (low, high, *(_occurring(v, place) for v in value[2:])))
+
+
+def _occurring(value: Any, place: str) -> float:
+    """A value that must occur: any number, also an infinity or NaN."""
+    if isinstance(value, float) and math.isnan(value):
+        return math.nan  # the one NaN: fillings are compared
+    return value if isinstance(value, float) and math.isinf(value) else number(value, place)
 
 
 def enabled(row: Row) -> bool:

@@ -22,6 +22,7 @@ from convgrad.lab.cases.values import Values
 END_TO_END = "torch.ops.aten.convolution_backward"
 KERNELS = ("conv3d_backprop_input_v2", "conv3d_backprop_filter_v2")
 _AXES = ("NCDHW", "NDHWC", "DHWCN")
+_PACKED = {6: "NDC1HWC0", 4: "FRACTAL_Z_3D"}
 _HF32_MODE = 64
 """Of the attribute `@_op_impl_mode_enum`: HF32 is allowed."""
 
@@ -40,13 +41,10 @@ def kernel_meaning(row: Row) -> tuple[Request, tuple[Values, ...]]:
     if name not in KERNELS:
         raise Unreadable("column 'op_name'", f"must be {' or '.join(KERNELS)}, not {shown(name)}{_why(name)}")
     to_input = name == KERNELS[0]
-    stored = cells.shapes(row, "input_shapes", 3)
-    original = _original(row, "input", stored)
-    output = _original(row, "output", cells.shapes(row, "output_shapes", 1))[0]
     a = cells.attributes(row)
-    order = text(a.get("data_format", "NDHWC"), "column 'attributes', data_format")
-    if order not in _AXES:
-        raise Unreadable("column 'attributes', data_format", f"must be one of {', '.join(_AXES)}, not {shown(order)}")
+    order = _data_format(a)
+    original = _original(row, "input", cells.shapes(row, "input_shapes", 3), order)
+    output = _original(row, "output", cells.shapes(row, "output_shapes", 1), order)[0]
     size = a.get("input_size" if to_input else "filter_size")
     told = wholes(size, "column 'attributes', size") if size is not None else ()
     result = _canonical(told, order, "size") if len(told) == 5 and any(told) else output
@@ -73,13 +71,36 @@ def kernel_meaning(row: Row) -> tuple[Request, tuple[Values, ...]]:
     return request, cells.fill(row, places, 3)
 
 
+def _data_format(a: Mapping[str, Any]) -> str:
+    order = text(a.get("data_format", "NDHWC"), "column 'attributes', data_format")
+    if order not in _AXES:
+        raise Unreadable("column 'attributes', data_format", f"must be one of {', '.join(_AXES)}, not {shown(order)}")
+    return order
+
+
+def stored_formats(row: Row) -> list[tuple[tuple[int, ...], str]]:
+    """Shape and format of what a kernel's files hold: the three inputs, then the output.
+
+    By rank: six axes are channel blocks, four a packed weight, whatever name they go by; five are in the order that
+    formats, else original formats, else data_format tell.
+    """
+    order = _data_format(cells.attributes(row))
+    found = []
+    for role, count in (("input", 3), ("output", 1)):
+        shapes = cells.shapes(row, f"{role}_shapes", count)
+        for shape, named in zip(shapes, _orders(row, role, count, order, "formats", "ori_formats"), strict=True):
+            sizes = () if shape is None else wholes(shape, f"column '{role}_shapes'")
+            found.append((sizes, _PACKED.get(len(sizes), named)))
+    return found
+
+
 def size_tensor(row: Row, request: Request) -> tuple[int, str, tuple[int, ...]]:
     """Place, dtype and values of the size tensor among a kernel's inputs."""
     to_input = row.get("op_name", "").strip() == KERNELS[0]
     place = 0 if to_input else 1
     spec = request.input if to_input else request.weight
     assert spec is not None
-    order = str(cells.attributes(row).get("data_format", "NDHWC"))
+    order = _data_format(cells.attributes(row))
     word = cells.per_slot(row, "input_dtypes", 3)[place]
     return place, "int64" if word in ("int64", "s64") else "int32", tuple(spec.shape["NCDHW".index(a)] for a in order)
 
@@ -91,18 +112,21 @@ def _why(name: str) -> str:
     return "; this is another convolution operator: of a forward pass, or of a kernel not modelled here"
 
 
-def _original(row: Row, role: str, stored: list[Any]) -> list[tuple[int, ...] | None]:
+def _orders(row: Row, role: str, count: int, order: str, *columns: str) -> list[str]:
+    """The order of each tensor's axes: the first of these columns that names one, else `order`."""
+    named = [[cells.layout(f, f"{role}_{c}") for f in cells.per_slot(row, f"{role}_{c}", count)] for c in columns]
+    return [next((f for f in told if f in _AXES), order) for told in zip(*named, strict=True)]
+
+
+def _original(row: Row, role: str, stored: list[Any], order: str) -> list[tuple[int, ...] | None]:
     """N, C, D, H, W of each tensor with five original axes, else `None`."""
     column = f"{role}_ori_shapes"
     shapes = cells.shapes(row, column, len(stored)) if row.get(column, "").strip() else stored
-    ori = cells.per_slot(row, f"{role}_ori_formats", len(stored))
-    formats = cells.per_slot(row, f"{role}_formats", len(stored))
+    orders = _orders(row, role, len(stored), order, "ori_formats", "formats")
     found: list[tuple[int, ...] | None] = []
-    for shape, first, second in zip(shapes, ori, formats, strict=True):
+    for shape, named in zip(shapes, orders, strict=True):
         sizes = () if shape is None else wholes(shape, f"column {column!r}")
-        named = (cells.layout(f, f"{role}_ori_formats") for f in (first, second))
-        order = next((f for f in named if f in _AXES), "NCDHW")
-        found.append(_canonical(sizes, order, column) if len(sizes) == 5 else None)
+        found.append(_canonical(sizes, named, column) if len(sizes) == 5 else None)
     return found
 
 
@@ -138,10 +162,10 @@ def _pads(a: Mapping[str, Any]) -> object:
 
 def end_to_end_meaning(row: Row) -> tuple[Request, tuple[Values, ...]]:
     """The request and the fillings of a call of `torch.ops.aten.convolution_backward`."""
-    shapes = cells.shapes(row, "tensor_view_shapes", 3)
-    dtypes = cells.per_slot(row, "tensor_dtypes", 3)
-    formats = cells.per_slot(row, "tensor_formats", 3)
-    specs = [_spec(*parts) for parts in zip(shapes, dtypes, formats, strict=True)]
+    shapes = end_to_end_shapes(row)
+    dtypes = cells.per_slot(row, "tensor_dtypes", len(shapes))
+    formats = cells.per_slot(row, "tensor_formats", len(shapes))
+    specs = [_spec(*parts) for parts in zip(shapes[:3], dtypes[:3], formats[:3], strict=True)]
     a = cells.attributes(row)
     rank = max(len(specs[1].shape) - 2, 1)
     mask = a.get("output_mask", [True] * 3)
@@ -156,7 +180,16 @@ def end_to_end_meaning(row: Row) -> tuple[Request, tuple[Values, ...]]:
     )
     rules = Rules(0, cells.product(row))
     request = _refused_as_cell(lambda: conv_backward_request(specs[0], specs[1], specs[2], attributes, rules))
-    return request, cells.fill(row, (0, 1, 2), 3)
+    return request, cells.fill(row, (0, 1, 2), len(shapes))
+
+
+def end_to_end_shapes(row: Row) -> list[Any]:
+    """The shapes of a row: the function's three tensors, behind them outputs if the row lists those as well."""
+    shapes = cells.shapes(row, "tensor_view_shapes")
+    if not 3 <= len(shapes) <= 6:
+        reason = f"must hold the three tensors, and at most three outputs behind them, not {shown(shapes)}"
+        raise Unreadable("column 'tensor_view_shapes'", reason)
+    return shapes
 
 
 def _spec(shape: Any, dtype: Any, layout: Any) -> TensorSpec:

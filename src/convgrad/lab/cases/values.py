@@ -41,12 +41,17 @@ class Values:
         return ":".join([self.kind, *(_short(n) for n in self.numbers)])
 
 
+_MOST_OCCURRING = 32
 OUTLIER_SHARE, OUTLIER_FACTOR = 0.001, 1000.0
 
 
 def _uniform(rng: np.random.Generator, shape: tuple[int, ...], n: tuple[float, ...], dtype: str) -> Floats:
-    low, high = n
-    return low + (high - low) * rng.random(shape)
+    low, high, *occurring = n
+    values = low + (high - low) * rng.random(shape)
+    if occurring and values.size:  # at places of their own, as many as there is room for
+        count = min(len(occurring), values.size)
+        values.reshape(-1)[rng.choice(values.size, count, replace=False)] = occurring[:count]
+    return values
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], n: tuple[float, ...], dtype: str) -> Floats:
@@ -97,7 +102,8 @@ def _infinities(rng: np.random.Generator, shape: tuple[int, ...], n: tuple[float
 
 
 KINDS: tuple[Kind, ...] = (
-    Kind("uniform", (("low", -5.0), ("high", 5.0)), "evenly spread from low to high", _uniform),
+    Kind("uniform", (("low", -5.0), ("high", 5.0)),
+         "evenly spread from low to high; further numbers, also nan and inf, occur once each", _uniform),
     Kind("normal", (("mean", 0.0), ("sigma", 1.0)), "normally distributed", _normal),
     Kind("outliers", (("low", -5.0), ("high", 5.0)), "uniform, and 0.1 % of the values times 1000", _outliers),
     Kind("integers", (("low", -3.0), ("high", 3.0)), "small integers: sums are exact", _integers),
@@ -125,9 +131,9 @@ def parse(text: str) -> Values:
     kind = _BY_NAME.get(name)
     if kind is None:
         raise ValueError(f"unknown values {text[:60]!r}; known: {', '.join(_BY_NAME)}, {', '.join(STANDARD_SETS)}")
-    if len(words) > len(kind.parameters):
+    if len(words) > len(kind.parameters) and not (kind.name == "uniform" and len(words) <= _MOST_OCCURRING):
         raise ValueError(f"values {text[:60]!r}: {name} takes {len(kind.parameters)} numbers")
-    given = tuple(_number(w, text, name == "constant") for w in words)
+    given = tuple(_number(w, text, name == "constant" or i >= len(kind.parameters)) for i, w in enumerate(words))
     numbers = given + tuple(d for _, d in kind.parameters[len(words) :])
     if kind.name in ("uniform", "outliers", "integers") and numbers[0] > numbers[1]:
         raise ValueError(f"values {text[:60]!r}: low is above high")
@@ -151,6 +157,8 @@ def _number(word: str, text: str, special: bool = False) -> float:
 
 
 def _short(number: float) -> str:
+    if number == 0 and math.copysign(1, number) < 0:
+        return "-0.0"
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
 
 

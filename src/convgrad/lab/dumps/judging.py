@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ from convgrad.core.tensor import Tensor
 from convgrad.lab.cases.reading import Unreadable
 from convgrad.lab.dumps.calls import RESULTS, Call, rebuild
 from convgrad.lab.dumps.reading import Dump, DumpedTensor, Entry
+from convgrad.lab.dumps.tool_table import ERROR, Differences, StatisticsRow, differences, statistics_row
 from convgrad.lab.judging import runs
 from convgrad.lab.judging.anatomy import Anatomy, anatomy, rms
 from convgrad.lab.judging.findings import Findings, find
@@ -52,8 +53,7 @@ class Gradient:
     name: str
     place: int
     tensor: DumpedTensor
-    actual: AnyArray
-    reference: AnyArray
+    differences: Differences
     findings: Findings
     cause: str
     other: DumpedTensor | None = None
@@ -70,9 +70,17 @@ class Layer:
     gradients: tuple[Gradient, ...]
     remark: str
     """Why nothing was recomputed, or why the call could not be rebuilt."""
+    statistics: tuple[StatisticsRow, ...] = ()
+    """What two dumps without tensors say of its gradients."""
+    unreadable: bool = False
+    """Whether a tensor the dump names could not be read."""
+    missing: bool = False
+    """Whether the other dump lacks the call, or one of its gradients."""
 
     @property
     def passed(self) -> bool:
+        if self.missing or any(row.result == ERROR for row in self.statistics):
+            return False
         return all(g.findings.passed for g in self.gradients)
 
 
@@ -102,14 +110,20 @@ def _layer(
     line = str(decisions[0].request)
     try:
         if other is not None:
-            gradients = _compared(dump, call, other, partner, chosen)
+            theirs = _partner(call, partner)
+            if not any(t is not None and t.name for t in (*call.results, *theirs.results)):
+                rows = tuple(_statistics(call, theirs))
+                return Layer(entry, line, answers, (), STATISTICS_ONLY, rows)
+            gradients = _compared(dump, call, other, theirs, chosen)
         elif decisions[0].plan is None:
             return Layer(entry, line, answers, (), f"refused on {products[0]}: not recomputed")
         else:
             gradients = _recomputed(dump, call, decisions[0].plan, chosen)
+    except _Missing as error:
+        return Layer(entry, line, answers, (), str(error), missing=True)
     except Unreadable as error:
-        said = STATISTICS_ONLY if STATISTICS_ONLY in error.reason else str(error)
-        return Layer(entry, line, answers, (), said)
+        only = STATISTICS_ONLY in error.reason
+        return Layer(entry, line, answers, (), STATISTICS_ONLY if only else str(error), unreadable=not only)
     return Layer(entry, line, answers, tuple(gradients), "")
 
 
@@ -151,7 +165,8 @@ def _recomputed(dump: Dump, call: Call, plan: Plan, chosen: Sequence[Standard]) 
         found = _found(plan, step, theirs[step.result], sums[step.result], chosen, parts[step.result])
         mine = rounding.load(step.stored_as, ours[step.result])
         cause = _cause(found, parts[step.result], theirs[step.result], sums[step.result], exact[step.result])
-        made.append(Gradient(RESULTS[place], place, tensor, theirs[step.result], mine, found, cause))
+        apart = differences(theirs[step.result], mine)
+        made.append(Gradient(RESULTS[place], place, tensor, apart, found, cause))
     return made
 
 
@@ -175,24 +190,40 @@ def _cause(found: Findings, parts: Anatomy, theirs: AnyArray, sums: AnyArray, ex
     return "result rounding" if parts.result_rounding > parts.accumulation else "accumulation"
 
 
-def _compared(
-    dump: Dump, call: Call, other: Dump, partner: Entry | None, chosen: Sequence[Standard]
-) -> list[Gradient]:
-    """The gradients of two dumps side by side."""
+class _Missing(Unreadable):
+    """The other dump has no such call, or not the same gradients of it."""
+
+
+def _partner(call: Call, partner: Entry | None) -> Call:
+    """The same call in the other dump."""
     if partner is None:
-        raise Unreadable(call.entry.name, "is not in the other dump")
+        raise _Missing(call.entry.name, "is not in the other dump")
     theirs = rebuild(partner)
+    for name, mine, reference in zip(RESULTS, call.results, theirs.results, strict=True):
+        if (mine is None) != (reference is None):
+            raise _Missing(call.entry.name, f"{name} is in one dump only")
+    return theirs
+
+
+def _statistics(call: Call, theirs: Call) -> Iterator[StatisticsRow]:
+    """The gradients of two dumps that hold no tensors, by their four numbers or their checksums."""
+    inputs = [(call.grad_output, theirs.grad_output), (call.input, theirs.input), (call.weight, theirs.weight)]
+    for place, (mine, reference) in enumerate(zip(call.results, theirs.results, strict=True)):
+        if mine is not None and reference is not None:
+            yield statistics_row(RESULTS[place], place, mine, reference, inputs)
+
+
+def _compared(dump: Dump, call: Call, other: Dump, theirs: Call, chosen: Sequence[Standard]) -> list[Gradient]:
+    """The gradients of two dumps side by side."""
     made = []
     for place, (mine, reference) in enumerate(zip(call.results, theirs.results, strict=True)):
         if mine is None or reference is None:
-            if (mine is None) != (reference is None):
-                raise Unreadable(call.entry.name, f"{RESULTS[place]} is in one dump only")
             continue
         a, g = dump.load(mine).values(), other.load(reference).values()
         if a.shape != g.shape:
             raise Unreadable(call.entry.name, f"{RESULTS[place]} has shape {a.shape}, in the other dump {g.shape}")
         found = find(RESULTS[place], a, g, mine.dtype, chosen)
-        made.append(Gradient(RESULTS[place], place, mine, a, g, found, "", reference))
+        made.append(Gradient(RESULTS[place], place, mine, differences(a, g), found, "", reference))
     return made
 
 
@@ -222,6 +253,7 @@ def as_dict(layer: Layer) -> dict[str, Any]:
             for a in layer.answers
         ],
         "gradients": [{**g.findings.as_dict(), "cause": g.cause} for g in layer.gradients],
+        "statistics": [
+            {"name": row.name, "result": row.result, "message": list(row.message)} for row in layer.statistics
+        ],
     }
-
-

@@ -23,7 +23,8 @@ from convgrad.text.terminal import UsageError
 
 JSON_NAME, DATA = "dump.json", "dump_tensor_data"
 MOST_BYTES = 2**30
-_ENTRY = re.compile(r"^(?P<prefix>[A-Za-z]+)\.(?P<api>conv(_transpose)?[123]d)\.(?P<number>\d+)\.forward$")
+_STEP = re.compile(r"^step\d+$")
+_ENTRY = re.compile(r"^(Functional|Torch)\.(?P<api>conv(_transpose)?[123]d)\.(?P<number>\d+)\.forward$")
 _FRAME = re.compile(r"File (?P<path>.*), line (?P<line>\d+), in (?P<function>[^,]*)")
 
 
@@ -68,8 +69,9 @@ class Dump:
 
     @property
     def unit(self) -> str:
-        """`rank0`, `proc123`."""
-        return self.directory.name
+        """`step0/rank0`, `proc123`."""
+        step = self.directory.parent.name
+        return f"{step}/{self.directory.name}" if _STEP.match(step) else self.directory.name
 
     def load(self, tensor: DumpedTensor) -> Tensor:
         """A tensor's values; a sentence says why it cannot be read."""
@@ -89,11 +91,17 @@ class Dump:
         return Tensor(stored, dtype)
 
 
+def _by_number(path: Path) -> list[tuple[str, int]]:
+    """So that step2 comes before step10."""
+    return [(m[1], int(m[2] or 0)) for m in re.finditer(r"(\D+)(\d*)", str(path))]
+
+
 def find_units(path: Path) -> list[Path]:
     """Every directory at or below a path that holds a dump, in order; two levels (step, unit) deep."""
     if not path.is_dir():
         raise UsageError(f"{path}: no such directory")
-    found = sorted(p.parent for depth in ("", "*/", "*/*/") for p in path.glob(f"{depth}{JSON_NAME}"))
+    directories = (p.parent for depth in ("", "*/", "*/*/") for p in path.glob(f"{depth}{JSON_NAME}"))
+    found = sorted(directories, key=_by_number)
     if not found:
         raise UsageError(f"{path}: holds no {JSON_NAME}; give a dump's directory, or a step or unit of it")
     return found
@@ -128,7 +136,7 @@ def _document(path: Path) -> Any:
 def _entries(data: dict[str, Any], names: _Names) -> Iterator[Entry]:
     for key, forward in data.items():
         match = _ENTRY.match(key)
-        if match is None or match["prefix"] == "Module" or not isinstance(forward, dict):
+        if match is None or not isinstance(forward, dict):
             continue
         name = key.removesuffix(".forward")
         backward = data.get(f"{name}.backward")

@@ -1,7 +1,6 @@
 """What is told about a dump: a table, a page, and the table of the dump tool's own comparison.
 
-That table's formulas (N the dumped tensor, B the recomputed one): relative error |N - B| / |B|, the shares of elements
-below 0.001 and 0.005, EucDist the 2-norm of N - B. Our own columns stand at its end.
+Our own columns stand at its end.
 """
 
 from __future__ import annotations
@@ -12,75 +11,62 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
-import numpy as np
-
-from convgrad.core.arrays import AnyArray
-from convgrad.core.metrics import cosine
-from convgrad.lab.dumps.judging import Answer, Gradient, Layer, summary
+from convgrad.lab.dumps.judging import STATISTICS_ONLY, Answer, Gradient, Layer, summary
+from convgrad.lab.dumps.reading import DumpedTensor
+from convgrad.lab.dumps.tool_table import COLUMNS, ERROR, PASS, StatisticsRow
 from convgrad.text.language import say
 from convgrad.text.page_frame import card, page, table
 from convgrad.text.spreadsheet import quoted
 
-COLUMNS = (
-    "NPU Name", "Bench Name", "NPU Dtype", "Bench Dtype", "NPU Tensor Shape", "Bench Tensor Shape",
-    "NPU Requires_grad", "Bench Requires_grad", "Cosine", "EucDist", "MaxAbsErr", "MaxRelativeErr",
-    "One Thousandth Err Ratio", "Five Thousandths Err Ratio", "NPU max", "NPU min", "NPU mean", "NPU l2norm",
-    "Bench max", "Bench min", "Bench mean", "Bench l2norm", "Requires_grad Consistent", "Result", "Err_message",
-    "NPU_Stack_Info", "Data_name",
-)
-"""The dump tool's columns for tensors, in its order."""
 EXTRA = ("Layer", "Product", "Standard", "Cause", "Operand rounding", "Accumulation", "Result rounding", "Unexplained")
 
 
 def csv_text(layers: Sequence[Layer], product: str) -> str:
-    """The comparison of every gradient that has values on both sides."""
+    """The tool's table of every gradient with values on both sides; of statistics or checksums where those are all."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow((*COLUMNS, *EXTRA))
+    rows = [(layer, row) for layer in layers for row in layer.statistics]
+    if rows and not any(layer.gradients for layer in layers):
+        form = "md5" if any(row.tensor.crc or row.other.crc for _, row in rows) else "statistics"
+        writer.writerow((*COLUMNS[form], EXTRA[0]))
+        for layer, row in rows:
+            faults = list(row.message)
+            told = (*_names(layer, row), *row.cells, *_told(row.tensor, row.other, row.result, faults))
+            writer.writerow(_quoted((*told, layer.entry.layer)))
+        return out.getvalue()
+    writer.writerow((*COLUMNS["tensor"], *EXTRA))
     for layer in layers:
         for gradient in layer.gradients:
-            row = (*_compared(layer, gradient), *_ours(layer, gradient, product))
-            writer.writerow([quoted(v) if isinstance(v, str) else v for v in row])
+            writer.writerow(_quoted((*_compared(layer, gradient), *_ours(layer, gradient, product))))
     return out.getvalue()
 
 
-def _compared(layer: Layer, g: Gradient) -> Iterator[Any]:
+def _quoted(row: Sequence[Any]) -> list[Any]:
+    return [quoted(v) if isinstance(v, str) else v for v in row]
+
+
+def _names(layer: Layer, g: Gradient | StatisticsRow) -> Iterator[Any]:
+    """The tool's first eight columns."""
     name = f"{layer.entry.name}.backward.output.{g.place}"
     sides = (g.tensor, g.other or g.tensor)
-    npu, bench = (np.asarray(v, np.float64).reshape(-1) for v in (g.actual, g.reference))
     yield from (name, name, *(f"torch.{t.dtype}" for t in sides), *(str(list(t.shape)) for t in sides))
     yield from (t.requires_grad for t in sides)
-    with np.errstate(all="ignore"):
-        size = np.abs(npu - bench)
-        relative = np.where(size == 0, 0.0, size / np.abs(bench))
-        yield from (_cosine(npu, bench), float(np.sqrt(np.sum(np.square(size)))))
-        yield from (_largest(size), _largest(relative))
-        yield from (float(np.mean(relative < limit)) if size.size else 1.0 for limit in (1e-3, 5e-3))
-    yield from (*_statistics(npu), *_statistics(bench))
-    broken = not np.isfinite(npu).all() and bool(np.isfinite(bench).all())
+
+
+def _told(tensor: DumpedTensor, other: DumpedTensor, result: str, message: list[str]) -> tuple[Any, ...]:
+    return tensor.requires_grad == other.requires_grad, result, str(message), "N/A"
+
+
+def _compared(layer: Layer, g: Gradient) -> Iterator[Any]:
+    yield from (*_names(layer, g), *g.differences.cells)
+    other = g.other or g.tensor
     failing = [j.why for j in g.findings.judged if j.passed is False]
-    message = ["infinities or NaNs in the dumped tensor only"] if broken else failing
-    same_flag = sides[0].requires_grad == sides[1].requires_grad
+    message = ["infinities or NaNs in the dumped tensor only"] if g.differences.broken else failing
     message += [f"{what} differs" for what, same in (
-        ("dtype", sides[0].dtype == sides[1].dtype), ("requires_grad", same_flag)) if not same]
-    result = "error" if message else "pass"
-    yield from (same_flag, result, str(message), "N/A", str([g.tensor.name, g.other.name if g.other else "-1"]))
-
-
-def _cosine(a: AnyArray, b: AnyArray) -> float:
-    finite = np.isfinite(a) & np.isfinite(b)
-    return cosine(a[finite], b[finite])
-
-
-def _largest(values: AnyArray) -> float:
-    return float(np.nanmax(values)) if values.size and not np.isnan(values).all() else 0.0
-
-
-def _statistics(values: AnyArray) -> tuple[Any, ...]:
-    if not values.size:
-        return ("N/A",) * 4
-    with np.errstate(all="ignore"):
-        return float(values.max()), float(values.min()), float(values.mean()), float(np.sqrt(np.sum(values**2)))
+        ("dtype", g.tensor.dtype == other.dtype), ("requires_grad", g.tensor.requires_grad == other.requires_grad),
+    ) if not same]  # fmt: skip
+    yield from _told(g.tensor, other, ERROR if message else PASS, message)
+    yield str([g.tensor.name, g.other.name if g.other else "-1"])
 
 
 def _ours(layer: Layer, g: Gradient, product: str) -> Iterator[Any]:
@@ -111,6 +97,10 @@ def _said(answer: Answer) -> str:
 
 
 def _verdict(layer: Layer) -> str:
+    if layer.statistics:
+        faults = [f"{row.name}: {say(row.message[0])}" for row in layer.statistics if row.message]
+        word = "pass" if layer.passed else "FAIL"
+        return f"{say(word)} ({say(STATISTICS_ONLY)})" + ("  " + ", ".join(faults) if faults else "")
     if not layer.gradients:
         return say(layer.remark) or "–"
     failing = [f"{g.name}: {say(g.cause or 'differs')}" for g in layer.gradients if not g.findings.passed]

@@ -24,12 +24,13 @@ from convgrad.calls.decide import decide
 from convgrad.core import rounding
 from convgrad.core.operands import Operands
 from convgrad.core.plan import Plan
-from convgrad.lab.cases import ttk_levels
+from convgrad.lab.cases import ttk_cells, ttk_levels
 from convgrad.lab.cases.case import Case
 from convgrad.lab.cases.own import parse_json
-from convgrad.lab.cases.reading import text_of
+from convgrad.lab.cases.reading import Unreadable, text_of
 from convgrad.lab.golden import layouts
 from convgrad.lab.golden.layouts import MANIFEST, SUMS, Layout
+from convgrad.lab.golden.storage import FRACTAL, Storage
 from convgrad.lab.judging import runs
 from convgrad.text.files import output_file, write_bytes
 from convgrad.text.terminal import UsageError
@@ -68,15 +69,24 @@ def write_case(
     place = directory / layout.directory_name(index, case.name)
     place.mkdir(parents=True, exist_ok=True)
     files = _Files(place, layout, extension)
-    row = case.kit.get("ttk")
-    kernel = row if layout.every_slot and isinstance(row, dict) and ttk_levels.is_kernel(row) else None
-    inputs = _inputs(case, tensors, layout) if kernel is None else _kernel_inputs(case, tensors, kernel)
-    written = [files.write("input", i, *given) for i, given in enumerate(inputs)]
+    kept = case.kit.get("ttk")
+    row = kept if layout.every_slot and isinstance(kept, dict) else None
+    kernel = row is not None and ttk_levels.is_kernel(row)
+    try:
+        where = [] if row is None else _storages(row)
+    except (Unreadable, UsageError) as error:
+        raise UsageError(f"case {index} ({case.name}): {error}") from None
+    inputs = _kernel_inputs(case, tensors, row) if kernel and row is not None else _inputs(case, tensors, layout, row)
+    written = [
+        files.write("input", i, *given, where[i] if i < len(where) else None) for i, given in enumerate(inputs)
+    ]
     outputs = expected(plan, tensors, wide)
     stored = {step.result.value: "float64" if wide else step.stored_as for step in plan.steps}
-    slots = _OUTPUTS if layout.every_slot and kernel is None and not case.request.forward else tuple(outputs)
+    slots = _OUTPUTS if layout.every_slot and not kernel and not case.request.forward else tuple(outputs)
+    stored_as = where[-1] if kernel else None
     written += [
-        files.write("golden", i, name, outputs[name], stored[name]) if name in outputs else files.nothing(i, name)
+        files.write("golden", i, name, outputs[name], stored[name], stored_as) if name in outputs
+        else files.nothing(i, name)
         for i, name in enumerate(slots)
     ]
     return {**entry, "directory": place.name, "compute": plan.operand, "files": written}
@@ -86,7 +96,18 @@ Input = tuple[str, Any, str]
 """Name, array, dtype."""
 
 
-def _inputs(case: Case, tensors: Operands, layout: Layout) -> list[Input]:
+def _storages(row: dict[str, str]) -> list[Storage | None]:
+    """What the files of a kit's row hold: a kernel's three inputs and its output, or an operator's inputs."""
+    if not ttk_levels.is_kernel(row):
+        return [None if given is None else Storage(*given) for given in ttk_cells.storages(row)]
+    formats = ttk_levels.stored_formats(row)
+    groups = ttk_cells.whole_at(ttk_cells.attributes(row), "groups", 1)
+    if groups != 1 and any(name == FRACTAL for _, name in formats):
+        raise UsageError(f"{FRACTAL} with {groups} groups packs several groups into a block; not modelled")
+    return [None if name == "NCDHW" or len(shape) < 4 else Storage(shape, name) for shape, name in formats]
+
+
+def _inputs(case: Case, tensors: Operands, layout: Layout, row: dict[str, str] | None) -> list[Input]:
     """The tensors a kit feeds in; a bias, of which only the shape counts, where the kit has a slot for it."""
     r = case.request
     arrays, specs = (tensors.grad_output, tensors.input, tensors.weight), (r.grad_output, r.input, r.weight)
@@ -96,6 +117,12 @@ def _inputs(case: Case, tensors: Operands, layout: Layout) -> list[Input]:
     ]
     if layout.every_slot and r.bias is not None:
         given.append(("bias", rounding.store(r.bias.dtype, np.zeros(r.bias.shape)), r.bias.dtype))
+    if row is not None and row.get("api_name", "").strip() == ttk_levels.END_TO_END:  # every tensor of the row
+        shapes = ttk_levels.end_to_end_shapes(row)
+        words = ttk_cells.per_slot(row, "tensor_dtypes", len(shapes))
+        for shape, word in zip(shapes[3:], words[3:], strict=True):
+            dtype = ttk_cells.dtype(word, "tensor_dtypes")
+            given.append(("output", rounding.store(dtype, np.zeros(shape or ())), dtype))
     return given
 
 
@@ -118,10 +145,18 @@ class _Files:
     layout: Layout
     extension: str
 
-    def write(self, role: str, number: int, tensor: str, array: Any, dtype: str) -> dict[str, Any]:
+    def write(
+        self, role: str, number: int, tensor: str, array: Any, dtype: str, storage: Storage | None = None
+    ) -> dict[str, Any]:
+        if storage is not None:
+            try:
+                array = storage.stored(array)
+            except (UsageError, ValueError) as error:
+                raise UsageError(f"{self.place.name}, {role} {number}: {error}") from None
         name = self.layout.file_name(role, number, dtype, array.shape, self.extension)
         content = self.layout.as_bytes(array, dtype, self.extension)
-        return self._written(name, content, tensor, dtype, list(array.shape))
+        entry = self._written(name, content, tensor, dtype, list(array.shape))
+        return entry if storage is None else {**entry, "storage": storage.as_dict()}
 
     def nothing(self, number: int, tensor: str) -> dict[str, Any]:
         """The slot of an output that is not wanted."""

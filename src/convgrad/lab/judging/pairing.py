@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ import numpy as np
 
 from convgrad.calls.decide import decide
 from convgrad.core import dtypes, rounding
+from convgrad.core.arrays import AnyArray
+from convgrad.core.dtypes import Dtype
 from convgrad.core.operands import Operands
 from convgrad.core.plan import Plan, Step
 from convgrad.core.request import Request
 from convgrad.core.standards import Standard
-from convgrad.lab.golden import layouts, tensor_files
+from convgrad.lab.golden import layouts, storage, tensor_files
 from convgrad.lab.golden import writing as golden
 from convgrad.lab.judging import runs
 from convgrad.lab.judging.anatomy import anatomy
@@ -135,8 +138,7 @@ def _case(
     for step in plan.steps:
         number = numbers[step.result.value]
         if number in paths:
-            shape = runs.spec_of(plan, step.result).shape
-            stored, dtype = tensor_files.read(paths[number], None, shape)
+            stored, dtype = _read(paths[number], None, golden_files[number], runs.spec_of(plan, step.result).shape)
             foreign[step.result] = rounding.load(dtype, stored)
     sums = runs.golden(plan, tensors)
     ours, _ = runs.subject(plan, tensors)
@@ -161,6 +163,17 @@ def _found(
     )
 
 
+def _read(path: Path, dtype: str | None, record: dict[str, Any], shape: tuple[int, ...]) -> tuple[AnyArray, Dtype]:
+    """The tensor of a file; where the kit's case has a storage of its own, in that."""
+    kept = record.get("storage")
+    if kept is None:
+        return tensor_files.read(path, dtype, shape)
+    stored, found = tensor_files.read(path, dtype, kept["shape"])
+    if stored.size != prod(kept["shape"]):
+        raise UsageError(f"{path}: has shape {stored.shape}, its storage {tuple(kept['shape'])}")
+    return storage.read(kept).view(stored, shape), found
+
+
 def _operands(directory: Path, entry: dict[str, Any], plan: Plan) -> Operands:
     """The operands a golden directory holds; a kernel's case has one only by its size, which no result depends on."""
     found: dict[str, Any] = {}
@@ -170,6 +183,6 @@ def _operands(directory: Path, entry: dict[str, Any], plan: Plan) -> Operands:
     for f in entry["files"]:
         if f["file"].startswith("input_") and f["tensor"] in ("grad_output", "input", "weight"):
             path = directory / Path(f["file"]).name
-            stored, _ = tensor_files.read(path, f["dtype"], f["shape"])
-            found[f["tensor"]] = stored
+            spec = getattr(plan.problem.request, f["tensor"])
+            found[f["tensor"]], _ = _read(path, f["dtype"], f, spec.shape)
     return Operands(found.get("grad_output"), found["input"], found["weight"])

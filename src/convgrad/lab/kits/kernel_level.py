@@ -85,10 +85,19 @@ class _Call:
     def _told(self, key: str, place: int) -> Any:
         return entry_at(self.kit.get(key), place)
 
+    def _format(self, key: str, place: int) -> str:
+        """A tensor's format by name; kits tell it by name, in any case, or by the vendor's number."""
+        entry = self._told(key, place)
+        if isinstance(entry, int):
+            try:
+                return layouts.from_acl(entry).name
+            except ValueError as error:
+                raise ConvGradError(f"{key}: {error}", rule="format.name", value=entry) from None
+        return entry.strip().upper() if isinstance(entry, str) else ""
+
     def _order(self, keys: Sequence[str], place: int) -> str:
         """The axes of a tensor: the first of these lists that names five, else those of `data_format`."""
-        found = (self._told(key, place) for key in keys)
-        return next((name for name in found if isinstance(name, str) and name in AXES), self.order)
+        return next((name for name in (self._format(key, place) for key in keys) if name in AXES), self.order)
 
     def operand(self, name: str, given: object, place: int) -> Tensor:
         """An input in N, C, D, H, W, whatever its storage format."""
@@ -162,7 +171,7 @@ class _Call:
         return like.dtype.name if is_input else "float32"
 
     def _formatted(self, array: AnyArray, is_input: bool) -> AnyArray:
-        name = self._told("output_formats", 0)
+        name = self._format("output_formats", 0)
         if name == "NDC1HWC0" or (name == "FRACTAL_Z_3D" and not is_input):
             shape = self._told("output_shapes", 0)
             c0 = shape[-1] if isinstance(shape, (list, tuple)) and shape else max(32 // array.dtype.itemsize, 1)

@@ -62,6 +62,8 @@ ATK_EXECUTOR = '''"""Golden executors of convgrad for a test kit: give this file
 No SoC name is passed: the product is CONVGRAD_PRODUCT, else A2.
 """
 
+# Five names of the kit. Where it keeps them is inferred from operators' published executors, the kit itself is not
+# public: if an import fails, take the lines from an executor that your kit runs.
 from atk.configs.dataset_config import InputDataset
 from atk.configs.results_config import TaskResult
 from atk.tasks.api_execute import register
