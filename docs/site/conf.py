@@ -26,6 +26,7 @@ autodoc_member_order = "bysource"
 CHAPTERS = {
     "Start": ("中文 <README.zh-CN>", "docs/concepts", "docs/site/gallery", "docs/site/api"),
     "Guides": ("docs/contract", "docs/cases", "docs/standards", "docs/notebooks", "docs/torch", "docs/jax",
+               "docs/ttk", "docs/atk", "docs/msprobe", "docs/pytest", "docs/benchdnn", "docs/torch_func",
                "docs/scaleout", "docs/c_abi", "docs/tile_kernel", "docs/ascendc_cpp",
                "docs/ascendc_cpp_tutorial", "docs/performance"),
     "Tables": ("docs/generated/*",),

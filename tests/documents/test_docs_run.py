@@ -83,7 +83,9 @@ def test_both_readmes_say_the_same():
     assert tables(english) == tables(chinese)
 
 
-@pytest.mark.parametrize("page", ["test_kits", "jax", "notebooks", "referees"])
+@pytest.mark.parametrize("page", [
+    "ttk", "atk", "msprobe", "pytest", "benchdnn", "torch_func", "jax", "notebooks", "referees",
+])
 def test_both_pages_say_the_same(page):
     """The Chinese page has the commands, code and tables of the English one."""
     english, chinese = (ROOT / "docs" / f"{page}{language}.md" for language in ("", ".zh-CN"))
