@@ -310,7 +310,10 @@ def test_steps_are_in_order_and_named(tmp_path, capsys):
         r.write()
         (tmp_path / f"x{step}" / "step0").rename(tmp_path / f"step{step}")
         (tmp_path / f"x{step}").rmdir()
-    assert main(["dump", str(tmp_path)]) == 0
+    table = tmp_path / "all.csv"
+    assert main(["dump", str(tmp_path), "--csv", str(table)]) == 0
+    rows = csv.DictReader(io.StringIO(table.read_text("utf-8")))
+    assert [row["Layer"] for row in rows] == [f"step{n}/proc7 Functional.conv1d.0" for n in (2, 10)]
     heads = [line.split(":")[0] for line in capsys.readouterr().out.splitlines() if "task tensor" in line]
     assert heads == ["step2/proc7", "step10/proc7"]
     empty = Recorder(tmp_path / "empty").write()

@@ -62,8 +62,8 @@ def _command(arguments: argparse.Namespace) -> int:
         judged = judging.judge(
             dump, products, arguments.math, chosen, reading.read(others[i]) if others else None
         )
-        layers += judged
         found.append((dump, judged))
+        layers += judged if len(units) == 1 else [judging.in_unit(layer, dump.unit) for layer in judged]
     if arguments.csv is not None:
         write_text(arguments.csv, report.csv_text(layers, on))
     if arguments.html is not None:

@@ -59,77 +59,32 @@ for _op, _shared, _sample, _data in (
 # ---- grad --------------------------------------------------------------------------------------------------------
 
 
-class _Backward(torch.autograd.Function):
-    """`convgrad::conv_backward`."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(*given: Any) -> Any:
-        return operators.conv_backward_op(*given)
-
-    setup_context = staticmethod(operators.keep_conv_backward)
-
-    @staticmethod
-    def backward(ctx: Any, *cotangents: Any) -> Any:
-        return operators.conv_backward_derivative(ctx, cotangents, _Convolution.apply, _Backward.apply)
+def _form(op: Any, keep: Any, derivative: Any) -> Any:
+    """An operator as an autograd.Function in two parts, what its derivative needs being kept by `keep`."""
+    members = {
+        "generate_vmap_rule": True, "forward": staticmethod(lambda *given: op(*given)),
+        "setup_context": staticmethod(keep), "backward": staticmethod(derivative), "__doc__": f"`{op._qualname}`.",
+    }
+    return type("Form", (torch.autograd.Function,), members)
 
 
-class _Convolution(torch.autograd.Function):
-    """`convgrad::convolution`."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(*given: Any) -> Any:
-        return operators.convolution_op(*given)
-
-    setup_context = staticmethod(operators.keep_convolution)
-
-    @staticmethod
-    def backward(ctx: Any, grad_output: Any) -> Any:
-        return operators.convolution_derivative(ctx, grad_output, _Backward.apply)
+def _tbc_without_bias(x: Tensor, w: Tensor, *rest: Any) -> Any:
+    return _TBC.apply(x, w, None, *rest)
 
 
-class _TbcBackward(torch.autograd.Function):
-    """`convgrad::conv_tbc_backward`."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(*given: Any) -> Any:
-        return operators.conv_tbc_backward_op(*given)
-
-    setup_context = staticmethod(operators.keep_tbc_backward)
-
-    @staticmethod
-    def backward(ctx: Any, *cotangents: Any) -> Any:
-        def forward(x: Tensor, w: Tensor, *rest: Any) -> Any:
-            form: Any = _Tbc
-            return form.apply(x, w, None, *rest)
-
-        return operators.tbc_backward_derivative(_TbcBackward.apply, forward)(ctx, *cotangents)
-
-
-class _Tbc(torch.autograd.Function):
-    """`convgrad::conv_tbc`."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(*given: Any) -> Any:
-        return operators.conv_tbc_op(*given)
-
-    setup_context = staticmethod(operators.keep_tbc)
-
-    @staticmethod
-    def backward(ctx: Any, grad_output: Any) -> Any:
-        return operators.tbc_derivative(ctx, grad_output, _TbcBackward.apply)
-
+# Each is defined by the other: derivatives of a pass are calls of the opposite one.
+_BACKWARD: Any = _form(operators.conv_backward_op, operators.keep_conv_backward, lambda ctx, *cotangents: (
+    operators.conv_backward_derivative(ctx, cotangents, _CONVOLUTION.apply, _BACKWARD.apply)))
+_CONVOLUTION: Any = _form(operators.convolution_op, operators.keep_convolution, lambda ctx, grad_output: (
+    operators.convolution_derivative(ctx, grad_output, _BACKWARD.apply)))
+_TBC_BACKWARD: Any = _form(operators.conv_tbc_backward_op, operators.keep_tbc_backward, lambda ctx, *cotangents: (
+    operators.tbc_backward_derivative(_TBC_BACKWARD.apply, _tbc_without_bias)(ctx, *cotangents)))
+_TBC: Any = _form(operators.conv_tbc_op, operators.keep_tbc, lambda ctx, grad_output: (
+    operators.tbc_derivative(ctx, grad_output, _TBC_BACKWARD.apply)))
 
 _FORMS = {
-    operators.convolution_op: _Convolution, operators.conv_backward_op: _Backward, operators.conv_tbc_op: _Tbc,
-    operators.conv_tbc_backward_op: _TbcBackward,
+    operators.convolution_op: _CONVOLUTION, operators.conv_backward_op: _BACKWARD, operators.conv_tbc_op: _TBC,
+    operators.conv_tbc_backward_op: _TBC_BACKWARD,
 }
 
 

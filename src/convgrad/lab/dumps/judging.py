@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,11 @@ class Layer:
         if self.missing or any(row.result == ERROR for row in self.statistics):
             return False
         return all(g.findings.passed for g in self.gradients)
+
+
+def in_unit(layer: Layer, unit: str) -> Layer:
+    """The same call, its layer named with the unit: where several are told together."""
+    return replace(layer, entry=replace(layer.entry, layer=f"{unit} {layer.entry.layer}"))
 
 
 def rules_of(product: str, math: str | None) -> Rules:
