@@ -403,3 +403,12 @@ def test_bootstrap_recheck():
     assert low.low < low.median < low.high and low.seeds == 200
     with pytest.raises(ValueError, match="200 seeds"):
         bootstrap.recheck(high[:199])
+
+
+@pytest.mark.parametrize(("theirs", "row"), [
+    ("mix_tolerance", "mixed"), ("stat_rel_err", "mere-mare"), ("isclose", "close"), ("cross_check", "cross_check:L1"),
+    ("double-benchmark", "double-benchmark:L1"), ("binary", "exact"), ("benchmark", "msprobe-ratio"),
+])  # fmt: skip
+def test_names_that_kits_have_for_rows(theirs, row):
+    """A standard asked for by a test kit's or the dump tool's own name is the row that has its numbers."""
+    assert standards.find(theirs).name == row

@@ -90,6 +90,18 @@ def test_a_nan_reaches_nine_taps(tensor, place, law):
     assert np.isnan(direct[:, 5] if tensor == "x" else direct[5])[0].sum() == law
 
 
+@pytest.mark.parametrize(("place", "taps"), [((0, 0), [(0, 0)]), ((9, 9), [(2, 2)]), ((0, 9), [(0, 2)]),
+                                              ((0, 4), [(0, 0), (0, 1), (0, 2)])])  # fmt: skip
+def test_an_outermost_element_without_padding_reaches_the_outer_tap_only(place, taps):
+    """The first and the last of a padded row are in one window, at its end: one tap along that axis."""
+    g, x, w = drawn()
+    x = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=1)
+    x[0, 5, place[0], place[1]] = np.nan
+    found = convgrad.conv_backward(g, x, w, **{**ON, "padding": 0}).weight
+    assert {tuple(t) for t in np.argwhere(np.isnan(found[3, 5]))} == set(taps)
+    assert not np.isnan(np.delete(found, 5, axis=1)).any()
+
+
 def test_an_infinity_spoils_nine_taps_and_large_numbers_overflow():
     """+Inf leaves none of the nine finite; numbers above a quarter of the largest overflow in the transforms."""
     g, x, w = drawn()

@@ -380,6 +380,7 @@ def test_hostile_tensors_are_one_sentence_and_run_nothing(tmp_path):
         (lambda: path.write_bytes(bomb.getvalue()), "unpacks to 20,000,000 bytes"),
         (lambda: torch.save(torch.zeros(1).expand(4, 3, 3), path), "is not stored in full"),
         (lambda: torch.save(torch.zeros(4, 3, 2), path), "the dump says (4, 3, 3)"),
+        (lambda: torch.save(torch.zeros(4, 3, 3, device="meta"), path), "has no memory to read"),
         (path.unlink, "is missing in dump_tensor_data"),
     ):
         make()

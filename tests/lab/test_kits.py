@@ -339,6 +339,7 @@ def test_the_executor_file_gives_zeros_for_masks_and_grad_outputs_dtype(executor
     given["cubeMathType"] = 2  # float16 ties to even: 1 + 2**-11 becomes 1
     assert api(data, with_output=True)[0][0, 0, 0].item() == 1.0
     assert [api.get_format(data, index=i) for i in range(3)] == [47, 47, 2]
+    assert [api.get_format(data, name=n) for n in ("gradOutput", "input", "weight")] == [47, 47, 2]
     t = torch.ones(5, 2, 3)
     tbc = executors["golden_convtbc_backward"](None)
     data = types.SimpleNamespace(kwargs={"self": t, "input": t, "weight": torch.ones(3, 3, 3), "bias": torch.zeros(3),

@@ -1,6 +1,7 @@
 """Which way the 950's runtime goes: every step of the predicates on both sides, and the numbers of its Winograd."""
 
 import json
+import random
 from datetime import date
 
 import numpy as np
@@ -185,3 +186,89 @@ def test_each_step_is_met_and_missed_by_the_least(met, missed, step):
     assert path(f"conv {met}") == "winograd"
     (weight,) = [w for w in ways(Request.parse(f"conv {missed} on=950 as=runtime")) if w.result == "grad_weight"]
     assert weight.path == "direct" and dict(weight.asked)["winograd"][-1].step == step
+
+
+@pytest.mark.parametrize(("result", "met", "missed", "way"), [
+    ("grad_input", "n3 c8>8 i5 k5 fp32", "n3 c8>8 i6 k5 fp32", "matmul-1d"),
+    ("grad_weight", "n3 c8>8 i5 k5 fp32", "n3 c8>8 i5 k5 p1 fp32", "matmul-1d"),
+    ("grad_weight", "n3 c8>8 i5 k5 fp32", "n3 c8>8 i5 k5 g2 fp32", "matmul-1d"),
+    ("grad_weight", "n2 c8>8 i4x4 k4x4 fp32", "n2 c8>8 i5x4 k4x4 fp32", "matmul-kernel"),
+    ("grad_input", "n2 c8>8 i3x4x4 k3x4x4 fp16", "n2 c8>8 i3x4x4 k2x4x4 fp16", "matmul-kernel"),
+    ("grad_input", "n2 c8>8 i9x9 k3x3 s3 fp32", "n2 c8>8 i10x9 k3x3 s3 fp32", "matmul-stride"),
+    ("grad_input", "n2 c8>8 i9x9 k3x3 s3 fp32", "n2 c8>8 i4x4 k2x2 s2 fp32", "matmul-stride"),
+    ("grad_input", "n2 c8>8 i4x6 k2x3 s2x3 fp32", "n2 c8>8 i4x6 k2x3 s2x2 fp32", "matmul-stride"),
+    ("grad_input", "n2 c8>8 i9x9 k3x3 s3 fp32", "n2 c8>8 i9x9 k3x3 s3 g2 fp32", "matmul-stride"),
+    ("grad_input", "n1 c8>8 i8x8 k1x1 fp32", "n2 c8>8 i8x8 k1x1 fp32", "matmul-1x1"),
+    ("grad_input", "n1 c8>8 i8x8 k1x1 fp32", "n1 c8>8 i8x8 k1x1 s2 fp32", "matmul-1x1"),
+    ("grad_input", "n1 c8>8 i8x8 k1x1 fp32", "n1 c8>8 i8x8 k1x2 fp32", "matmul-1x1"),
+    ("grad_input", "n1 c1>1 i1x16777215 k1x1 fp32", "n1 c1>1 i1x16777216 k1x1 fp32", "matmul-1x1"),
+    ("grad_weight", "n1 c1>1 i1x16777215 k1x1 fp32", "n1 c1>1 i1x16777216 k1x1 fp32", "matmul-1x1"),
+    ("grad_weight", "n1 c1>1 i1x33554431 k1x1 fp16", "n1 c1>1 i1x33554432 k1x1 fp16", "matmul-1x1"),
+    ("grad_weight", "n1 c8>8 i8x8 k1x1 fp32", "n1 c8>8 i8x8 k1x1 p1 fp32", "matmul-1x1"),
+    ("grad_weight", "n2 c8>8 i16x16 k8x8 s8 fp32", "n2 c8>8 i16x14 k8x7 s8x7 fp32", "dw-as-1x1"),
+    ("grad_weight", "n2 c8>8 i16x16 k8x8 s8 fp32", "n2 c8>8 i17x16 k8x8 s8 fp32", "dw-as-1x1"),
+    ("grad_weight", "n2 c8>8 i16x16 k8x8 s8 fp32", "n2 c8>8 i16x18 k8x9 s8 fp32", "dw-as-1x1"),
+])  # fmt: skip
+def test_each_step_of_a_matmul_is_met_and_missed_by_the_least(result, met, missed, way):
+    """One more cell, one step, one group, one byte over 128 MiB: the direct kernel."""
+    assert (path(f"conv {met}", result), path(f"conv {missed}", result)) == (way, "direct")
+
+
+def by_the_text(r, revision):
+    """The ways of a plain call, channels first and no 8-bit operand, written down a second time."""
+    n, inner, outer, rank = *r.input.shape[:2], r.grad_output.shape[1], len(r.input.shape) - 2
+    x, y, k, s, d = ((1,) * (3 - rank) + tuple(t) for t in (
+        r.input.shape[2:], r.grad_output.shape[2:], r.weight.shape[2:], r.stride, r.dilation))  # fmt: skip
+    p = (0,) * (3 - rank) + tuple(r.padding)
+    plain = not any(p) and set(d) == {1} and r.groups == 1
+    cells = x[0] * x[1] * x[2]
+    size = (outer * inner + inner * cells + cells * outer) * (4 if r.input.dtype == "float32" else 2)
+    dot = plain and set(s) == set(k) == {1} and n == 1 and size <= 2**27
+    both = "matmul-1d" if rank == 1 and plain and x == k else "matmul-kernel" if plain and x == k else ""
+    patches = plain and k == s and all(a == b * c for a, b, c in zip(x, k, y, strict=True))
+    strided = patches and (s[1] != s[2] or s[1] > 2)
+    wide = "matmul-stride" if strided else "matmul-1x1" if dot and cells > 1 else "direct"
+    tiles = -(-y[1] // 2) * -(-y[2] // 2)
+    valid = -(-(x[1] - 2) // 2) * -(-(x[2] - 2) // 2) if min(x[1:]) > 2 else 0
+    minimal = (
+        revision >= date(2026, 7, 25) and r.input.dtype == "float32" and r.math not in (1, 3) and r.groups == 1
+        and k == (1, 3, 3) and x[0] == 1 and p[0] == 0 and set(s) == set(d) == {1} and max(p) <= 8
+        and tiles * n <= 512_000 and (outer // 64) * (inner // 64) >= 16
+        and (revision < date(2026, 8, 6) or 2 * valid >= tiles)
+    )  # fmt: skip
+    other = "dw-as-1x1" if patches and k[1] >= 8 and k[2] >= 8 else "winograd" if minimal else "direct"
+    return both or wide, both or ("matmul-1x1" if dot and revision >= date(2026, 8, 14) else other)
+
+
+def test_random_calls_go_where_the_text_says():
+    """A second hand's reading of the published predicates, 400 calls of every revision: the same two ways."""
+    rng, seen = random.Random(11), set()
+    revisions = [date(2026, *day) for day in ((7, 24), (7, 25), (8, 5), (8, 6), (8, 13), (8, 14), (8, 22))]
+    while len(seen) < 400:
+        rank = rng.choice((1, 2, 2, 2, 3))
+        k = [rng.choice((1, 2, 3, 8, 9)) for _ in range(rank)]
+        s, p, i = [1] * rank, [0] * rank, [rng.choice((8, 9, 16)) for _ in range(rank)]
+        kind = rng.randrange(5)
+        if kind == 0:
+            s, i = list(k), [a * rng.randint(1, 3) for a in k]
+        elif kind == 1:
+            i = list(k)
+        elif kind == 2:
+            k = [1] * rank
+        elif kind == 3:
+            k, p = ([1, 3, 3])[-rank:], ([0] + [rng.choice((0, 1, 8, 9))] * 2)[-rank:]
+            i = ([1] + [rng.choice((2, 3, 5, 6, 7, 16, 40, 44))] * 2)[-rank:]
+        if rng.random() < 0.15:
+            s[-1] += 1
+        inner, outer = rng.choice(((256, 256), (255, 256), (64, 1024), (1000, 64), (8, 8)))
+        sizes = " ".join(f"{c}{'x'.join(map(str, t))}" for c, t in (("i", i), ("k", k), ("s", s), ("p", p)))
+        dtype, math = rng.choice(("fp32", "fp32", "fp16")), rng.choice(("keep", "keep", "hf32"))
+        line = f"conv n{rng.choice((1, 1, 2))} c{inner}>{outer} {sizes} {dtype} math={math} want=xw on=950 as=runtime"
+        try:
+            request = Request.parse(line)
+            revision = rng.choice(revisions)
+            found = tuple(w.path for w in ways(request, revision))
+        except ValueError:
+            continue
+        assert found == by_the_text(request, revision), f"{line} {revision}"
+        seen.add(line)

@@ -201,9 +201,9 @@ DEFAULT = ("mixed",)
 _BY_NAME = {s.name: s for s in ALL}
 _ALIASES = {
     "double-benchmark": "double-benchmark:L1", "cross_check": "cross_check:L1", "isclose": "close",
-    "mix_tolerance": "mixed", "stat_rel_err": "mere-mare",
+    "mix_tolerance": "mixed", "stat_rel_err": "mere-mare", "binary": "exact", "benchmark": "msprobe-ratio",
 }
-"""Names the test kits have for rows."""
+"""Names the test kits and the dump tool have for rows."""
 
 
 def find(name: str | Standard) -> Standard:

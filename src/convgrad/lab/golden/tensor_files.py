@@ -18,6 +18,7 @@ import numpy as np
 from convgrad.core import dtypes, rounding
 from convgrad.core.arrays import AnyArray, as_array
 from convgrad.core.dtypes import Dtype
+from convgrad.core.status import ConvGradError
 from convgrad.lab.cases.reading import shown
 from convgrad.text.files import write_bytes
 from convgrad.text.terminal import UsageError
@@ -157,7 +158,11 @@ def _from_torch(file: Path, known: Dtype | None) -> tuple[AnyArray, Dtype]:
         raise UsageError(f"{file}: holds no tensor but {type(held).__name__}")
     if held.layout != torch.strided or held.numel() * held.element_size() > held.untyped_storage().nbytes():
         raise UsageError(f"{file}: its tensor of {shown(tuple(held.shape))} is not stored in full")
-    return _typed(file, as_array(held.detach().contiguous(), str(file)), known)
+    try:
+        array = as_array(held.detach().contiguous(), "tensor")
+    except ConvGradError as error:
+        raise UsageError(f"{file}: {error.message}") from None
+    return _typed(file, array, known)
 
 
 def _refuse_bomb(file: Path) -> None:

@@ -66,9 +66,9 @@ def _in_dtype_of(like: Any, results: list[Any], shapes: tuple[tuple[int, ...], .
     return tuple(given_back(array, row.name, like) for array in stored)
 
 
-def format_of(given: Mapping[str, Any], index: int | None = None) -> str:
-    """The format of a case's tensor, by its place; a weight is always ND."""
-    if index == _WEIGHT or "self" in given:
+def format_of(given: Mapping[str, Any], index: int | None = None, name: str | None = None) -> str:
+    """The format of a case's tensor, by its place or its name; a weight is always ND."""
+    if index == _WEIGHT or name == "weight" or "self" in given:
         return "ND"
     layout = given.get("format")
     if layout is None:

@@ -85,7 +85,7 @@ class ConvgradGolden(BaseApi):
         return type(self).compute(input_data.kwargs)
 
     def get_format(self, input_data: InputDataset, index=None, name=None):
-        return getattr(AclFormat, "ACL_FORMAT_" + executor.format_of(input_data.kwargs, index))
+        return getattr(AclFormat, "ACL_FORMAT_" + executor.format_of(input_data.kwargs, index, name))
 
 
 @register("golden_conv_backward")
