@@ -6,7 +6,7 @@ ENGINE_FLAGS := -std=gnu++17 -Inative/include -Inative/engine -ffp-contract=off 
 AVX2 := -mavx2 -mfma -mf16c -mbmi2
 PROBLEMS ?= 150
 
-.PHONY: test-sanitize test-sanitize-avx512 test-clang test-aarch64 campaign-exactness bench bench-fast
+.PHONY: test-sanitize test-sanitize-avx512 test-clang test-aarch64 campaign-exactness campaign-bounds bench bench-fast
 
 # One rule: the kernels for one instruction set, then the rest of the engine and the test program around them.
 build/engine/%/exactness: $(ENGINE_FILES) tests/native/exactness.cpp native/engine.mk
@@ -58,6 +58,11 @@ campaign-exactness: build/engine/avx2/exactness build/engine/avx512bf16/exactnes
 	for set in avx2 avx512bf16; do build/engine/$$set/exactness cuts && \
 	    build/engine/$$set/exactness $(CAMPAIGN_PROBLEMS) $(SEED) 3e6 || exit 1; done
 	qemu-aarch64 build/engine/aarch64/exactness $$(( $(CAMPAIGN_PROBLEMS) / 100 )) $(SEED)
+
+# The stated error bounds of the Winograd paths on 10,000 random problems; 150 of them are in the tests.
+campaign-bounds: $(READY)
+	CONVGRAD_BOUND_PROBLEMS=10000 $(BIN)/pytest -n 0 -q \
+	    tests/engine/test_winograd.py::test_errors_stay_within_the_stated_bound
 
 # Both held to AVX2, so that machines can be compared; then as they like, where that is more.
 RECORD := $(BIN)/python benchmarks/run.py --json benchmarks/recorded.jsonl

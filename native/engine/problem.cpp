@@ -75,13 +75,15 @@ int row_axis(const cg_problem& p, int contraction) {
     return 2;
 }
 
-cg_problem with_rows_along(const cg_problem& p, int axis) {
+cg_problem with_rows_along(const cg_problem& p, int axis) { return with_axes_exchanged(p, axis, 2); }
+
+cg_problem with_axes_exchanged(const cg_problem& p, int a, int b) {
     cg_problem turned = p;
     for (int64_t* numbers : {turned.fine, turned.coarse, turned.window, turned.stride, turned.dilation, turned.pad})
-        exchange(&numbers[axis], &numbers[2]);
+        exchange(&numbers[a], &numbers[b]);
     for (cg_tensor* t : {&turned.fine_operand, &turned.coarse_operand, &turned.weight_operand, &turned.to_fine,
                          &turned.to_coarse, &turned.to_weight})
-        exchange(&t->stride[axis + 2], &t->stride[4]);
+        exchange(&t->stride[a + 2], &t->stride[b + 2]);
     return turned;
 }
 

@@ -27,5 +27,6 @@ double window_taps(const cg_problem& p);
 // axis, and a tap of the width is left out line by line. The axis that becomes the width, or the width itself.
 int row_axis(const cg_problem& p, int contraction);
 cg_problem with_rows_along(const cg_problem& p, int axis);
+cg_problem with_axes_exchanged(const cg_problem& p, int a, int b);
 
 }  // namespace cg

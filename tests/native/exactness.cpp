@@ -161,16 +161,18 @@ struct Case {
         p.coarse_channels = kind != DENSE ? p.fine_channels : chance(40) ? log_uniform(14) : log_uniform(channels);
         p.batch = log_uniform(chance(20) ? 40 : 3);
         const int axes = int(pick({1, 2, 2, 3}));
-        const bool wide = chance(5), tiled = axes > 1 && chance(35);  // tiled: stride 1, for the Winograd paths
-        const int64_t side = pick({3, 3, 5});
+        // Stride 1, for the Winograd paths: square windows, or taps along one axis and some along another.
+        const bool wide = chance(5), tiled = axes > 1 && chance(35), lined = !tiled && chance(25);
+        const int64_t side = pick({3, 3, 5}), along = 2 - int64_t(rng() % uint64_t(axes));
         double left = budget / double(p.groups * p.fine_channels * p.coarse_channels * p.batch);
         for (int a = 0; a < 3; ++a) {
             const bool used = a >= 3 - axes;
             p.window[a] = used ? wide ? log_uniform(40) : pick({1, 2, 3, 3, 5, 7, 11}) : 1;
             if (tiled && a > 0) p.window[a] = side;
+            if (lined && used) p.window[a] = a == along ? pick({3, 4, 5, 6, 7, 8, 9}) : pick({1, 1, 2, 3});
             if (double(p.window[a]) > left) p.window[a] = 1;
             left /= double(p.window[a]);
-            p.stride[a] = used && !tiled ? pick({1, 1, 1, 2, 3, 7}) : 1;
+            p.stride[a] = used && !tiled && !lined ? pick({1, 1, 1, 2, 3, 7}) : 1;
             p.dilation[a] = used ? pick({1, 1, 2, 5}) : 1;
             p.pad[a] = used ? pick({0, 0, 1, 2, 5}) : 0;
         }
@@ -358,6 +360,9 @@ const Family FAMILIES[] = {
     {1, 90, 70, 1, {1, 4, 5}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}},    // ... more channels than a chunk
     {1, 5, 6, 1, {4, 6, 7}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}},
     {1, 7, 20, 1, {1, 6, 7}, {1, 5, 5}, {1, 1, 1}, {0, 2, 2}},
+    {1, 18, 20, 1, {9, 3, 4}, {3, 1, 1}, {1, 1, 1}, {1, 0, 0}},    // taps along the depth, the height
+    {1, 9, 17, 1, {1, 12, 5}, {1, 6, 1}, {1, 1, 1}, {0, 2, 0}},
+    {1, 6, 7, 1, {1, 5, 12}, {1, 4, 7}, {1, 1, 1}, {0, 1, 3}},
     {1, 5, 6, 2, {1, 8, 9}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}},
     {1, 4, 9, 1, {3, 4, 8}, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}},      // volumes
     {1, 2, 3, 1, {4, 6, 16}, {2, 3, 2}, {1, 1, 1}, {0, 1, 0}},

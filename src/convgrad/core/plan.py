@@ -11,7 +11,7 @@ Numerics of every plan, in this order:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from enum import Enum
 
@@ -116,30 +116,40 @@ class Plan:
         ]
         for step, how, casts, path in self._steps_told():
             lines.append(f"  {step.result.value:13} {how:12} stored as {casts}" + (f"   path: {path}" if path else ""))
-        tiled = (path for path in dict.fromkeys(self.paths) if path.startswith(_TILED))
-        lines += [_fewer_products(path, g.axes[2].window) for path in tiled]
+        for path in dict.fromkeys(path for path in self.paths if path.startswith(_TILED)):
+            results = {step.result for step, its in zip(self.steps, self.paths, strict=True) if its == path}
+            lines.append(_fewer_products(path, tuple(axis.window for axis in g.axes), results))
         lines.append(f"  workspace     {self.workspace_bytes:,} bytes")
         lines += [f"  runtime       {way.result}: {way.told}" for way in self.ways]
         lines += [f"  note: {text}" for text in self.advice]
         return "\n".join(lines)
 
 
-_TILED = "winograd "
-_ROUNDINGS = {3: 16, 5: 44}
-"""By the side of the window: it grows with the taps."""
+_TILED, _LINE = "winograd ", "line "
+_ROUNDINGS = {"line": (16, 16), "3x3": (16, 32), "5x5": (44, 44)}
+"""Of data gradients and of weight gradients: they grow with the taps, and with the cells of a tile."""
 
 
-def _fewer_products(path: str, window: int) -> str:
+def _fewer_products(path: str, windows: tuple[int, ...], results: Set[Result]) -> str:
     """What a path that saves multiplications saves, and how it errs. Its points are 0, the roots of unity, infinity:
     some real, some in pairs of complex ones, and a product of two complex numbers takes three real ones."""
-    roots = int(path.removeprefix(_TILED))
+    name = path.removeprefix(_TILED)
+    is_line, roots = name.startswith(_LINE), int(name.removeprefix(_LINE))
     pairs = (roots - 1) // 2
     reals = roots + 2 - 2 * pairs
+    window = next(w for w in reversed(windows) if 3 <= w <= 9)  # a line runs along the last axis that has as many
     tile = roots + 3 - window
-    products, direct = reals**2 + 6 * reals * pairs + 6 * pairs**2, (window * tile) ** 2
+    if is_line:
+        shape, products, direct = f"lines of {tile}", reals + 3 * pairs, window * tile
+    else:
+        shape, products = f"tiles of {tile}x{tile}", reals**2 + 6 * reals * pairs + 6 * pairs**2
+        direct = (window * tile) ** 2
+    of_data, of_weight = _ROUNDINGS["line" if is_line else f"{window}x{window}"]
+    bounds = sorted({of_weight if result is Result.GRAD_WEIGHT else of_data for result in results})
+    bound = f"{bounds[0]} (grad_weight: {bounds[1]})" if len(bounds) > 1 else f"{bounds[0]}"
     return (
-        f"  {path}: tiles of {tile}x{tile}, {products} products for {direct}, {direct / products:.2f} times fewer;\n"
-        f"    an error is up to {_ROUNDINGS[window]} * 2^-24 * sum of (largest of the tile * largest of the window)"
+        f"  {path}: {shape}, {products} products for {direct}, {direct / products:.2f} times fewer;\n"
+        f"    an error is up to {bound} * 2^-24 * sum of (largest of the tile * largest of the window)"
     )
 
 

@@ -19,9 +19,9 @@ struct ItemPlace {
 };
 static INLINE ItemPlace place_of(const TileGrid& g, index_t item) {
     ItemPlace at;
-    at.column = item % g.segments * g.length * g.tile * g.dilation[2];
+    at.column = item % g.segments * g.length * g.tile[2] * g.dilation[2];
     item /= g.segments;
-    at.row = item % g.tile_rows * g.tile * g.dilation[1];
+    at.row = item % g.tile_rows * g.tile[1] * g.dilation[1];
     item /= g.tile_rows;
     at.row += item % g.phases;
     item /= g.phases;
@@ -74,8 +74,13 @@ static void write_strip(const Target& t, index_t plane, const index_t* extent, i
 template <class F> static INLINE void each_tile(const TileGrid& g, F&& body) {
     for (index_t t = 0; t < g.tiles; ++t) {
         const index_t phase = t / g.length, number = t % g.length;
-        body(t, (number * g.tile * g.dilation[2] + phase) * STRIP_CHANNELS);
+        body(t, (number * g.tile[2] * g.dilation[2] + phase) * STRIP_CHANNELS);
     }
+}
+
+// Floats from cell to cell of a tile in a strip of so many columns: along its only axis, or along its rows.
+static INLINE index_t step_in_strip(const TileGrid& g, index_t columns) {
+    return (g.side[2] > 1 ? g.dilation[2] : columns) * STRIP_CHANNELS;
 }
 
 // What is transformed: channels of a tensor, and zeros up to `width` of them.
@@ -88,11 +93,10 @@ struct Cells {
 
 // The source tiles of items [first, first + count): to[product][item][plane][tile][channel], `pitch` floats from tile
 // to tile.
-template <int N>
-static void transform_source(const TileGrid& g, const Cells& cells, index_t first, index_t count, float* to,
-                             index_t apart, index_t pitch, float* strip) {
+static void transform_source(const TileGrid& g, TransformIn transform, const Cells& cells, index_t first, index_t count,
+                             float* to, index_t apart, index_t pitch, float* strip) {
     const index_t* st = cells.source.tensor->stride;
-    const index_t row = g.source_columns * STRIP_CHANNELS, step = g.dilation[2] * STRIP_CHANNELS;
+    const index_t row = g.source_columns * STRIP_CHANNELS, step = step_in_strip(g, g.source_columns);
     for (index_t i = 0; i < count; ++i)
         for (index_t c = 0; c < cells.width; c += STRIP_CHANNELS) {
             const ItemPlace at = place_of(g, first + i);
@@ -102,46 +106,44 @@ static void transform_source(const TileGrid& g, const Cells& cells, index_t firs
                 if (!inside && g.taps > 1) continue;  // no plane of the run reads it
                 const index_t from = at.image * st[0] + (cells.first + c) * st[1] + plane * st[2];
                 const index_t y = inside ? at.row - g.before[1] : g.source[1];  // beyond: zeros
-                fill_strip(cells.source, from, g.source, y, g.dilation[1], Roots<N>::SIDE, at.column - g.before[2],
+                fill_strip(cells.source, from, g.source, y, g.dilation[1], g.side[1], at.column - g.before[2],
                            g.source_columns, cells.in_strip(c), strip);
                 float* tiles = to + (i * g.source_planes + j) * g.tiles * pitch + c;
                 each_tile(g, [&](index_t t, index_t corner) {
                     for (index_t v = 0; v < STRIP_CHANNELS; v += LANES)
-                        Roots<N>::data(strip + corner + v, row, step, tiles + t * pitch + v, apart);
+                        transform(strip + corner + v, row, step, tiles + t * pitch + v, apart);
                 });
             }
         }
 }
 
 // The same of the cells that are cut into tiles: the coarse operand of a weight gradient.
-template <int N, int M>
-static void transform_cells(const TileGrid& g, const Cells& cells, index_t first, index_t count, float* to,
-                            index_t apart, index_t pitch, float* strip) {
+static void transform_cells(const TileGrid& g, TransformIn transform, const Cells& cells, index_t first, index_t count,
+                            float* to, index_t apart, index_t pitch, float* strip) {
     const index_t* st = cells.source.tensor->stride;
-    const index_t columns = g.length * g.tile * g.dilation[2];
+    const index_t columns = g.length * g.tile[2] * g.dilation[2], step = step_in_strip(g, columns);
     for (index_t i = 0; i < count; ++i)
         for (index_t c = 0; c < cells.width; c += STRIP_CHANNELS) {
             const ItemPlace at = place_of(g, first + i);
             for (index_t j = 0; j < min(g.run, g.cells[0] - at.plane); ++j) {
                 const index_t from = at.image * st[0] + (cells.first + c) * st[1] + (at.plane + j) * st[2];
-                fill_strip(cells.source, from, g.cells, at.row, g.dilation[1], M, at.column, columns, cells.in_strip(c),
-                           strip);
+                fill_strip(cells.source, from, g.cells, at.row, g.dilation[1], g.tile[1], at.column, columns,
+                           cells.in_strip(c), strip);
                 float* tiles = to + (i * g.run + j) * g.tiles * pitch + c;
                 each_tile(g, [&](index_t t, index_t corner) {
                     for (index_t v = 0; v < STRIP_CHANNELS; v += LANES)
-                        Roots<N>::template window<M>(strip + corner + v, columns * STRIP_CHANNELS,
-                                                     g.dilation[2] * STRIP_CHANNELS, tiles + t * pitch + v, apart);
+                        transform(strip + corner + v, columns * STRIP_CHANNELS, step, tiles + t * pitch + v, apart);
                 });
             }
         }
 }
 
 // Sums of products back to cells of the result: some channels from `first_channel` on.
-template <int N, int M>
-static void write_cells(const TileGrid& g, const Target& target, index_t first_channel, index_t channels, index_t first,
-                        index_t count, const float* sums, index_t apart, index_t pitch, float* strip, uf* seen) {
+static void write_cells(const TileGrid& g, TransformOut transform, const Target& target, index_t first_channel,
+                        index_t channels, index_t first, index_t count, const float* sums, index_t apart, index_t pitch,
+                        float* strip, uf* seen) {
     const index_t* st = target.tensor->stride;
-    const index_t columns = g.length * g.tile * g.dilation[2];
+    const index_t columns = g.length * g.tile[2] * g.dilation[2], step = step_in_strip(g, columns);
     for (index_t i = 0; i < count; ++i)
         for (index_t c = 0; c < channels; c += STRIP_CHANNELS) {
             const ItemPlace at = place_of(g, first + i);
@@ -149,40 +151,49 @@ static void write_cells(const TileGrid& g, const Target& target, index_t first_c
                 const float* tiles = sums + (i * g.run + j) * g.tiles * pitch + c;
                 each_tile(g, [&](index_t t, index_t corner) {
                     for (index_t v = 0; v < STRIP_CHANNELS; v += LANES)
-                        Roots<N>::template result<M>(tiles + t * pitch + v, apart, strip + corner + v,
-                                                     columns * STRIP_CHANNELS, g.dilation[2] * STRIP_CHANNELS, seen);
+                        transform(tiles + t * pitch + v, apart, strip + corner + v, columns * STRIP_CHANNELS, step,
+                                  seen);
                 });
                 write_strip(target, at.image * st[0] + (first_channel + c) * st[1] + (at.plane + j) * st[2], g.cells,
-                            at.row, g.dilation[1], M, at.column, columns, min(channels - c, STRIP_CHANNELS), strip);
+                            at.row, g.dilation[1], g.tile[1], at.column, columns, min(channels - c, STRIP_CHANNELS),
+                            strip);
             }
         }
 }
 
 // ---- windows ---------------------------------------------------------------------------------------------------
 
-template <int R> static INLINE bool taps_follow(const index_t* st) { return st[4] == 1 && st[3] == R; }
+// The taps of a window that are transformed: rows and columns, one of them alone for lines.
+struct WindowTaps {
+    index_t rows, columns, count;
+
+    explicit WindowTaps(const TileGrid& g) : rows(g.window[1]), columns(g.window[2]), count(rows * columns) {}
+    bool follow(const index_t* st) const { return (columns == 1 || st[4] == 1) && (rows == 1 || st[3] == columns); }
+    index_t at(const index_t* st, index_t tap) const { return tap / columns * st[3] + tap % columns * st[4]; }
+};
 
 // The taps of the windows of LANES channels, `channel` elements apart: to[tap][lane], zero beyond `count`.
-template <int R>
-static INLINE void load_windows(const Source& s, index_t at, index_t channel, index_t count, float* to) {
+static INLINE void load_windows(const Source& s, const WindowTaps& taps, index_t at, index_t channel, index_t count,
+                                float* to) {
     const index_t* st = s.tensor->stride;
-    if (count < LANES) zero_floats(to, R * R * LANES);
-    if (taps_follow<R>(st)) {
-        s.transposed(s, at, count, channel, R * R, to, LANES);
+    if (count < LANES) zero_floats(to, taps.count * LANES);
+    if (taps.follow(st)) {
+        s.transposed(s, at, count, channel, taps.count, to, LANES);
         return;
     }
-    for (int tap = 0; tap < R * R; ++tap)
-        s.rows(s, at + tap / R * st[3] + tap % R * st[4], 1, 0, count, channel, to + tap * LANES, 0);
+    for (index_t tap = 0; tap < taps.count; ++tap)
+        s.rows(s, at + taps.at(st, tap), 1, 0, count, channel, to + tap * LANES, 0);
 }
 
-template <int R> static INLINE void store_windows(const Target& t, index_t at, index_t count, const float* from) {
+static INLINE void store_windows(const Target& t, const WindowTaps& taps, index_t at, index_t count,
+                                 const float* from) {
     const index_t* st = t.tensor->stride;
-    if (taps_follow<R>(st)) {
-        t.transposed(t, at, R * R, count, st[1], from, LANES);
+    if (taps.follow(st)) {
+        t.transposed(t, at, taps.count, count, st[1], from, LANES);
         return;
     }
-    for (int tap = 0; tap < R * R; ++tap)
-        t.rows(t, at + tap / R * st[3] + tap % R * st[4], 1, 0, count, st[1], from + tap * LANES, 0);
+    for (index_t tap = 0; tap < taps.count; ++tap)
+        t.rows(t, at + taps.at(st, tap), 1, 0, count, st[1], from + tap * LANES, 0);
 }
 
 }  // namespace

@@ -13,26 +13,28 @@
 namespace cg {
 namespace {
 
-template <int N, int R> struct WinogradData {
-    enum { M = N + 3 - R };  // results of a tile
-
+struct WinogradData {
+    const Transforms transforms;
     const Gather g;
     const WinogradPlan& plan;
     const TileGrid& grid;
     const bool turned;  // to fine: the window is read backwards
     const Source source, weight;
     const Target target;
+    const WindowTaps window;
     const index_t reduced, result;  // channels in whole vectors
     int spoiled = 0;
 
-    WinogradData(const Call& call, const WinogradPlan& w)
-        : g(make_gather(call.p, call.contraction == TO_FINE)),
+    WinogradData(const Call& call, const WinogradPlan& w, const Transforms& t)
+        : transforms(t),
+          g(make_gather(call.p, call.contraction == TO_FINE)),
           plan(w),
           grid(w.grid),
           turned(call.contraction == TO_FINE),
           source(make_source(*g.source)),
           weight(make_source(*g.weight)),
           target(make_target(*g.target)),
+          window(w.grid),
           reduced(round_up(g.in_channels, WINOGRAD_CHANNELS)),
           result(round_up(g.out_channels, WINOGRAD_CHANNELS)) {}
 
@@ -45,10 +47,10 @@ template <int N, int R> struct WinogradData {
         const index_t* st = weight.tensor->stride;
         const index_t tap = turned ? grid.taps - 1 - depth_tap : depth_tap;
         const index_t at = group * g.weight_group + k * g.weight_in + c * g.weight_out + tap * st[2];
-        alignas(64) float taps[R * R * LANES];
-        load_windows<R>(weight, at, g.weight_out, clamp(g.out_channels - c, 0, LANES), taps);
-        const index_t last = turned ? (R * R - 1) * LANES : 0, step = turned ? -LANES : LANES;
-        Roots<N>::template window<R>(taps + last, R * step, step, to, apart);
+        alignas(64) float taps[WINOGRAD_MOST_TAPS * LANES];
+        load_windows(weight, window, at, g.weight_out, clamp(g.out_channels - c, 0, LANES), taps);
+        const index_t last = turned ? (window.count - 1) * LANES : 0, step = turned ? -LANES : LANES;
+        transforms.taps(taps + last, window.columns * step, step, to, apart);
     }
 
     // Prefetch of the windows transform_window reads for channel k: hardware does not find them.
@@ -64,9 +66,9 @@ template <int N, int R> struct WinogradData {
     void multiply(index_t first, index_t count, index_t depth_tap, index_t k0, index_t depth, const float* v,
                   const float* u, index_t width, float* s, index_t s_pitch, bool add) const {
         const auto product = [&](index_t rows, const float* a, float* c) {
-            for (index_t k = 0; k < depth; k += WINOGRAD_CHAIN)
-                winograd_multiply(rows, width, min(WINOGRAD_CHAIN, depth - k), a + k0 + k, reduced, 1, u + k * width,
-                                  width, c, s_pitch, add || k > 0);
+            for (index_t k = 0; k < depth; k += WINOGRAD_DATA_CHAIN)
+                winograd_multiply(rows, width, min(WINOGRAD_DATA_CHAIN, depth - k), a + k0 + k, reduced, 1,
+                                  u + k * width, width, c, s_pitch, add || k > 0);
         };
         if (grid.taps == 1) return product(count * grid.tiles, v, s);
         for (index_t i = 0; i < count; ++i) {  // the planes of each run that this tap ties to a plane of the source
@@ -90,8 +92,8 @@ template <int N, int R> struct WinogradData {
                 const Scratch pieces{scratch};
                 float *strip = pieces.at(plan.strip), *v = pieces.at(plan.source), *s = pieces.at(plan.sums);
                 const index_t first = task * plan.block_items, count = min(plan.block_items, grid.items - first);
-                transform_source<N>(grid, cells_of(group, 0, g.in_channels), first, count, v, plan.source_apart,
-                                    reduced, strip);
+                transform_source(grid, transforms.source, cells_of(group, 0, g.in_channels), first, count, v,
+                                 plan.source_apart, reduced, strip);
                 for (index_t p = 0; p < plan.products; ++p) {
                     float* sums = s + p * plan.sums_apart;
                     if (grid.taps > 1) zero_floats(sums, count * grid.run * grid.tiles * result);
@@ -102,8 +104,8 @@ template <int N, int R> struct WinogradData {
                                      min(WINOGRAD_PANEL, result - c), sums + c, result, grid.taps > 1);
                 }
                 uf seen = uf{};
-                write_cells<N, M>(grid, target, group * g.out_channels, g.out_channels, first, count, s,
-                                  plan.sums_apart, result, strip, &seen);
+                write_cells(grid, transforms.results, target, group * g.out_channels, g.out_channels, first, count, s,
+                            plan.sums_apart, result, strip, &seen);
                 if (holds_spoiled(seen)) raise_flag(&spoiled);
             };
             if (status == CG_OK) status = in_parallel(threads, plan.blocks, plan.task.bytes, block);
@@ -152,9 +154,9 @@ template <int N, int R> struct WinogradData {
         auto transform = [&](index_t task, char* scratch) {
             const index_t c = task % strips * STRIP_CHANNELS, part = task / strips;
             const index_t begin = count * part / parts, end = count * (part + 1) / parts;
-            transform_source<N>(grid, cells_of(group, c, min(STRIP_CHANNELS, g.in_channels - c)), first + begin,
-                                end - begin, v + begin * grid.source_planes * grid.tiles * reduced + c,
-                                plan.source_apart, reduced, Scratch{scratch}.at(plan.strip));
+            transform_source(grid, transforms.source, cells_of(group, c, min(STRIP_CHANNELS, g.in_channels - c)),
+                             first + begin, end - begin, v + begin * grid.source_planes * grid.tiles * reduced + c,
+                             plan.source_apart, reduced, Scratch{scratch}.at(plan.strip));
         };
         return in_parallel(threads, strips * parts, plan.task.bytes, transform);
     }
@@ -178,21 +180,27 @@ template <int N, int R> struct WinogradData {
                              s + p * plan.sums_apart, width, k0 > 0 || grid.taps > 1);
             }
         uf seen = uf{};
-        write_cells<N, M>(grid, target, group * g.out_channels + c, min(width, g.out_channels - c), first, count, s,
-                          plan.sums_apart, width, strip, &seen);
+        write_cells(grid, transforms.results, target, group * g.out_channels + c, min(width, g.out_channels - c), first,
+                    count, s, plan.sums_apart, width, strip, &seen);
         if (holds_spoiled(seen)) raise_flag(&spoiled);
     }
 };
 
-template <int N, int R> static int run_winograd_data(const Call& call, const WinogradPlan& plan) {
-    WinogradData<N, R> run(call, plan);
+static int run_winograd_data(const Call& call, const WinogradPlan& plan, const Transforms& transforms) {
+    WinogradData run(call, plan, transforms);
     const int status = plan.mode == WEIGHTS_STAY ? run.weights_stay(call.threads) : run.tiles_stay(call.threads);
     return status == CG_OK && is_raised(&run.spoiled) ? int(STATUS_REDO_DIRECT) : status;
 }
 
 template <int N> static int run_winograd_data(const Call& call, const Plan& plan) {
+    return run_winograd_data(call, plan.winograd, square_transforms_of<N>(plan.winograd.grid.window[1]));
+}
+
+template <int N> static int run_winograd_line_data(const Call& call, const Plan& plan) {
     const WinogradPlan& w = plan.winograd;
-    return w.grid.window == 3 ? run_winograd_data<N, 3>(call, w) : run_winograd_data<N, 5>(call, w);
+    const cg_problem p = winograd::oriented(call.p, LINE);
+    return run_winograd_data(Call{p, call.contraction, call.lanes, call.threads}, w,
+                             line_transforms_of<N>(w.grid.window[1] * w.grid.window[2]));
 }
 
 }  // namespace

@@ -5,8 +5,9 @@
 //   back weight gradients   X = transformed fine tiles, Y = transformed coarse tiles, S = X * Y summed over tiles,
 //   windows back
 //
-// The elementwise product is `products` matrix products. Height and width are transformed; the taps of the depth are a
-// sum of such products over planes. A dilation is that many interleaved problems (phases).
+// The elementwise product is `products` matrix products. Height and width are transformed (square tiles) or one axis
+// alone (lines, oriented() turns it to height or width); the taps of the depth are a sum of such products over planes.
+// A dilation is that many interleaved problems (phases).
 #pragma once
 
 #include "scratch.h"
@@ -19,9 +20,10 @@ struct Plan;
 // The cells that are cut into tiles, and those that are read under the window: source = cell - before + tap * dilation.
 struct TileGrid {
     index_t cells[3], source[3], before[3], dilation[3];
-    index_t taps;    // of the depth
-    index_t tile;    // cells of a tile along height and width
-    index_t window;  // taps along height and width: 3 or 5
+    index_t taps;       // of the depth
+    index_t tile[3];    // cells of a tile along each axis
+    index_t side[3];    // ... and of the source under it: the tile and the window's other taps
+    index_t window[3];  // taps of the transformed axes, 1 along the others
     // An item is up to sixteen tiles of one row of tiles, over a run of planes; of all phases of the width, and one of
     // the height.
     index_t images, depth_runs, phases, tile_rows, segments, items;
@@ -39,8 +41,14 @@ enum WinogradMode {
     SHARED_TILES   // ... fine tiles of many items transformed at once; a task is a chunk of coarse channels
 };
 
+enum WinogradForm {
+    SQUARE,  // tiles of height and width: 3x3 and 5x5 windows
+    LINE     // tiles along one axis: its three to nine taps
+};
+
 struct WinogradPlan {
-    int roots;         // of unity: 4, 7 or 8
+    int roots;  // of unity: 4, 7 or 8; of lines 4, 8 or 16
+    WinogradForm form;
     index_t products;  // of a tile
     WinogradMode mode;
     TileGrid grid;
@@ -61,9 +69,13 @@ struct WinogradPlan {
 };
 
 namespace winograd {
-template <int ROOTS> bool accepts(const Call& call, Plan* draft);
-template <int ROOTS> bool prefers(const Call& call, Plan* draft);
-template <int ROOTS> void plan(const Call& call, Plan* plan);
+// The problem whose height or width is the axis that lines run along, whose depth has the taps that are summed; other
+// problems as they are.
+cg_problem oriented(const cg_problem& p, WinogradForm form);
+
+template <int ROOTS, WinogradForm FORM> bool accepts(const Call& call, Plan* draft);
+template <int ROOTS, WinogradForm FORM> bool prefers(const Call& call, Plan* draft);
+template <int ROOTS, WinogradForm FORM> void plan(const Call& call, Plan* plan);
 size_t workspace(const Call& call, const Plan& plan);
 void cuts(const Call& call, const Plan& plan, int64_t cuts[CG_CUTS]);
 }  // namespace winograd

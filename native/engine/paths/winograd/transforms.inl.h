@@ -1,4 +1,5 @@
-// A tile of M x M results of an R x R window from PRODUCTS multiplications instead of M*M*R*R. Along one axis,
+// A tile of M x M results of an R x R window from PRODUCTS multiplications instead of M*M*R*R, or a line of M results
+// of R taps from LINE_PRODUCTS instead of M*R. Along one axis,
 //
 //   y = back( window(g) . data(d) )        d: M+R-1 source cells, g: R taps, y: M results, "." elementwise
 //
@@ -13,6 +14,7 @@
 //
 //   N = 4:  46 products for 144 (R = 3) or 100 (R = 5); only additions and powers of two: small integers stay exact
 //   N = 7: 117 for 441 or 625          N = 8: 142 for 576 or 900
+//   lines: 7 for 12 (N = 4, R = 3)     13 for 24 to 30 (N = 8, R = 3 to 5)     25 for 70 to 90 (N = 16, R = 5 to 9)
 //
 // The weight gradient is the same identity with the roles of g and y exchanged: R cells of y from M cells of g.
 #pragma once
@@ -37,7 +39,7 @@ static INLINE vf plus_scaled(double c, vf x, vf to) {
 
 template <int N> struct Roots {
     enum { SIDE = N + 2, PAIRS = (N - 1) / 2, REALS = SIDE - 2 * PAIRS };
-    enum { PRODUCTS = REALS * REALS + 6 * REALS * PAIRS + 6 * PAIRS * PAIRS };
+    enum { PRODUCTS = REALS * REALS + 6 * REALS * PAIRS + 6 * PAIRS * PAIRS, LINE_PRODUCTS = REALS + 3 * PAIRS };
 
     static constexpr double series(double x, double term, int first) {
         double sum = term;
@@ -62,16 +64,20 @@ template <int N> struct Roots {
             for (int q = REALS; q < SIDE; q += 2, n += 2) both(n, p * SIDE + q);
     }
 
+    // The three factors of a complex number.
+    template <bool WINDOW> static INLINE void put_complex(vf re, vf im, float* out, index_t apart) {
+        store(out, WINDOW ? re : re + im);
+        store(out + apart, WINDOW ? im - re : re);
+        store(out + 2 * apart, WINDOW ? im + re : im);
+    }
+
     // Components of both axes to factors of the products, `apart` floats from one to the next: stored to their streams
     // at once, for copying them out again would be the bottleneck.
     template <bool WINDOW> static INLINE void split(const vf* c, float* out, index_t apart) {
         for (int y = 0; y < REALS; ++y)
             for (int x = 0; x < REALS; ++x) store(out + (y * REALS + x) * apart, c[y * SIDE + x]);
         const auto put = [&](int n, vf re, vf im) {
-            float* o = out + (REALS * REALS + 3 * n) * apart;
-            store(o, WINDOW ? re : re + im);
-            store(o + apart, WINDOW ? im - re : re);
-            store(o + 2 * apart, WINDOW ? im + re : im);
+            put_complex<WINDOW>(re, im, out + (REALS * REALS + 3 * n) * apart, apart);
         };
         complex_cells([&](int n, int re, int im) { put(n, c[re], c[im]); },
                       [&](int n, int at) {
@@ -170,8 +176,27 @@ template <int N> struct Roots {
         });
     }
 
+    // The components of a line, written by `transform`, to factors of its products; and products back to components.
+    template <bool WINDOW, class T> static INLINE void split_line(T&& transform, float* out, index_t apart) {
+        vf c[SIDE];
+        transform([&](int i, vf v) { c[i] = v; });
+        each<REALS>([&](auto i) { store(out + i * apart, c[i]); });
+        each<PAIRS>([&](auto q) {
+            put_complex<WINDOW>(c[REALS + 2 * q], c[REALS + 2 * q + 1], out + (REALS + 3 * q) * apart, apart);
+        });
+    }
+    static INLINE void merge_line(const float* products, index_t apart, vf* c) {
+        each<REALS>([&](auto i) { c[i] = load(products + i * apart); });
+        each<PAIRS>([&](auto q) {
+            const float* k = products + (REALS + 3 * q) * apart;
+            const vf first = load(k);
+            c[REALS + 2 * q] = first - load(k + 2 * apart);
+            c[REALS + 2 * q + 1] = first + load(k + apart);
+        });
+    }
+
     // SIDE x SIDE cells of the source at cells + y*pitch + x*step (floats).
-    static INLINE void data(const float* cells, index_t pitch, index_t step, float* out, index_t apart) {
+    static void data(const float* cells, index_t pitch, index_t step, float* out, index_t apart) {
         vf t[SIDE * SIDE], c[SIDE * SIDE];
         for (int x = 0; x < SIDE; ++x)
             data_line([&](int y) { return load(cells + y * pitch + x * step); },
@@ -182,7 +207,7 @@ template <int N> struct Roots {
     }
     // COUNT x COUNT taps of a window, or cells of the coarse operand.
     template <int COUNT>
-    static INLINE void window(const float* cells, index_t pitch, index_t step, float* out, index_t apart) {
+    static void window(const float* cells, index_t pitch, index_t step, float* out, index_t apart) {
         vf t[SIDE * COUNT], c[SIDE * SIDE];
         for (int x = 0; x < COUNT; ++x)
             window_line<COUNT>([&](int y) { return load(cells + y * pitch + x * step); },
@@ -193,8 +218,7 @@ template <int N> struct Roots {
     }
     // COUNT x COUNT results. A bit of `seen` below the sign is set when one of them is not finite.
     template <int COUNT>
-    static INLINE void result(const float* products, index_t apart, float* cells, index_t pitch, index_t step,
-                              uf* seen) {
+    static void result(const float* products, index_t apart, float* cells, index_t pitch, index_t step, uf* seen) {
         vf c[SIDE * SIDE], t[COUNT * SIDE];
         uf spoiled = *seen;
         merge(products, apart, c);
@@ -208,7 +232,64 @@ template <int N> struct Roots {
                              });
         *seen = spoiled;
     }
+
+    // The same of lines, `step` floats from cell to cell.
+    static void data_of_line(const float* cells, index_t, index_t step, float* out, index_t apart) {
+        const auto d = [&](int i) { return load(cells + i * step); };
+        split_line<false>([&](auto&& o) { data_line(d, o); }, out, apart);
+    }
+    template <int COUNT>
+    static void window_of_line(const float* cells, index_t, index_t step, float* out, index_t apart) {
+        const auto g = [&](int i) { return load(cells + i * step); };
+        split_line<true>([&](auto&& o) { window_line<COUNT>(g, o); }, out, apart);
+    }
+    template <int COUNT>
+    static void result_of_line(const float* products, index_t apart, float* cells, index_t, index_t step, uf* seen) {
+        vf c[SIDE];
+        uf spoiled = *seen;
+        merge_line(products, apart, c);
+        back_line<COUNT>([&](int i) { return c[i]; },
+                         [&](int i, vf v) {
+                             store(cells + i * step, v);
+                             spoiled |= (uf)(v * 0.f);
+                         });
+        *seen = spoiled;
+    }
 };
+
+// The transforms of a tile of N roots and R taps, or of a line. In: cells or taps, row pitch, step, factors, floats
+// between products; out: sums of products, floats between them, cells or taps, row pitch, step, what was seen.
+typedef void (*TransformIn)(const float*, index_t, index_t, float*, index_t);
+typedef void (*TransformOut)(const float*, index_t, float*, index_t, index_t, uf*);
+struct Transforms {
+    TransformIn source, taps, cells;  // of the data; of a window of weights; of coarse cells in its place
+    TransformOut results, windows;    // of a data gradient; of a weight gradient
+};
+
+template <int N, int R> constexpr Transforms square_transforms() {
+    typedef Roots<N> T;
+    return Transforms{T::data, T::template window<R>, T::template window<N + 3 - R>, T::template result<N + 3 - R>,
+                      T::template result<R>};
+}
+template <int N, int R> constexpr Transforms line_transforms() {
+    typedef Roots<N> T;
+    return Transforms{T::data_of_line, T::template window_of_line<R>, T::template window_of_line<N + 3 - R>,
+                      T::template result_of_line<N + 3 - R>, T::template result_of_line<R>};
+}
+
+enum { WINOGRAD_MOST_TAPS = 25 };  // of a window's transformed axes
+
+template <int N> static Transforms square_transforms_of(index_t taps) {
+    return taps == 3 ? square_transforms<N, 3>() : square_transforms<N, 5>();
+}
+// Windows of three taps to nine, as long as a tile keeps two cells.
+template <int N> static Transforms line_transforms_of(index_t taps) {
+    Transforms found = {};
+    each<(N == 4 ? 3 : 7)>([&](auto i) {
+        if (taps == i + 3) found = line_transforms<N, i + 3>();
+    });
+    return found;
+}
 
 static INLINE bool holds_spoiled(uf seen) {
     uint32_t bits = 0;

@@ -12,25 +12,27 @@
 namespace cg {
 namespace {
 
-template <int N, int R> struct WinogradWeight {
-    enum { M = N + 3 - R, TAPS = R * R };  // coarse cells of a tile; taps of a window
-
+struct WinogradWeight {
+    const Transforms transforms;
     const cg_problem& p;
     const WinogradPlan& plan;
     const TileGrid& grid;
     const Source fine, coarse, before;  // before: the result, read again to be added to
     const Target target;
+    const WindowTaps window;
     const index_t width;  // fine channels in whole vectors
     int spoiled = 0;
 
-    WinogradWeight(const Call& call, const WinogradPlan& w)
-        : p(call.p),
+    WinogradWeight(const Call& call, const WinogradPlan& w, const Transforms& t)
+        : transforms(t),
+          p(call.p),
           plan(w),
           grid(w.grid),
           fine(make_source(p.fine_operand)),
           coarse(make_source(p.coarse_operand)),
           before(make_source(p.to_weight)),
           target(make_target(p.to_weight)),
+          window(w.grid),
           width(round_up(p.fine_channels, WINOGRAD_CHANNELS)) {}
 
     // S (+)= Y * X over the tiles of some items, for one tap of the depth.
@@ -38,8 +40,8 @@ template <int N, int R> struct WinogradWeight {
                   index_t x_pitch, index_t columns, float* s, bool add) const {
         const auto product = [&](index_t tiles, const float* a, const float* b) {
             for (index_t c = 0; c < columns; c += WINOGRAD_PANEL)
-                for (index_t t = 0; t < tiles; t += WINOGRAD_CHAIN)
-                    winograd_multiply(rows, min(WINOGRAD_PANEL, columns - c), min(WINOGRAD_CHAIN, tiles - t),
+                for (index_t t = 0; t < tiles; t += WINOGRAD_WEIGHT_CHAIN)
+                    winograd_multiply(rows, min(WINOGRAD_PANEL, columns - c), min(WINOGRAD_WEIGHT_CHAIN, tiles - t),
                                       a + t * plan.chunk_coarse, 1, plan.chunk_coarse, b + t * x_pitch + c, x_pitch,
                                       s + c, plan.chunk_fine, add || t > 0);
         };
@@ -59,9 +61,9 @@ template <int N, int R> struct WinogradWeight {
         uf seen = uf{};
         for (index_t k = 0; k < rows; ++k)
             for (index_t c = 0; c < columns; c += LANES) {
-                alignas(64) float taps[TAPS * LANES];
-                Roots<N>::template result<R>(s + k * plan.chunk_fine + c, plan.sums_apart, taps, R * LANES, LANES,
-                                             &seen);
+                alignas(64) float taps[WINOGRAD_MOST_TAPS * LANES];
+                transforms.windows(s + k * plan.chunk_fine + c, plan.sums_apart, taps, window.columns * LANES, LANES,
+                                   &seen);
                 body(k, c, taps);
             }
         if (holds_spoiled(seen)) raise_flag(&spoiled);
@@ -85,39 +87,43 @@ template <int N, int R> struct WinogradWeight {
         zero_floats(s, grid.taps * plan.products * plan.sums_apart);
         for (index_t b = plan.blocks * partial / plan.partials; b < end; ++b) {
             const index_t first = b * plan.block_items, count = min(plan.block_items, grid.items - first);
-            transform_source<N>(grid, of_fine, first, count, x, plan.source_apart, plan.chunk_fine, strip);
-            transform_cells<N, M>(grid, of_coarse, first, count, y, plan.window_apart, plan.chunk_coarse, strip);
+            transform_source(grid, transforms.source, of_fine, first, count, x, plan.source_apart, plan.chunk_fine,
+                             strip);
+            transform_cells(grid, transforms.cells, of_coarse, first, count, y, plan.window_apart, plan.chunk_coarse,
+                            strip);
             for (index_t q = 0; q < plan.products; ++q)
                 for (index_t z = 0; z < grid.taps; ++z)
                     multiply(first, count, z, rows, y + q * plan.window_apart, x + q * plan.source_apart,
                              plan.chunk_fine, columns, s + (z * plan.products + q) * plan.sums_apart, true);
         }
         for (index_t z = 0; z < grid.taps; ++z)
-            windows(
-                rows, columns, s + z * plan.products * plan.sums_apart, [&](index_t k, index_t c, const float* taps) {
-                    if (plan.partials == 1)
-                        return store_windows<R>(target, window_at(group, k0 + k, c0 + c, z), lanes_from(c0 + c), taps);
-                    float* to = partials + partial_at(partial, k0 + k, z) + c0 + c;
-                    for (int tap = 0; tap < TAPS; ++tap) store(to + tap * width, load(taps + tap * LANES));
-                });
+            windows(rows, columns, s + z * plan.products * plan.sums_apart,
+                    [&](index_t k, index_t c, const float* taps) {
+                        if (plan.partials == 1)
+                            return store_windows(target, window, window_at(group, k0 + k, c0 + c, z),
+                                                 lanes_from(c0 + c), taps);
+                        float* to = partials + partial_at(partial, k0 + k, z) + c0 + c;
+                        for (index_t tap = 0; tap < window.count; ++tap)
+                            store(to + tap * width, load(taps + tap * LANES));
+                    });
     }
 
     index_t partial_at(index_t partial, index_t k, index_t depth_tap) const {
-        return ((partial * p.coarse_channels + k) * grid.taps + depth_tap) * TAPS * width;
+        return ((partial * p.coarse_channels + k) * grid.taps + depth_tap) * window.count * width;
     }
 
     // Runs of blocks are added in their order.
     void add_partials(index_t group, index_t k, const float* partials) const {
         for (index_t z = 0; z < grid.taps; ++z)
             for (index_t c = 0; c < width; c += LANES) {
-                alignas(64) float taps[TAPS * LANES];
-                for (int tap = 0; tap < TAPS; ++tap) {
+                alignas(64) float taps[WINOGRAD_MOST_TAPS * LANES];
+                for (index_t tap = 0; tap < window.count; ++tap) {
                     vf sum = load(partials + partial_at(0, k, z) + tap * width + c);
                     for (index_t i = 1; i < plan.partials; ++i)
                         sum = sum + load(partials + partial_at(i, k, z) + tap * width + c);
                     store(taps + tap * LANES, sum);
                 }
-                store_windows<R>(target, window_at(group, k, c, z), lanes_from(c), taps);
+                store_windows(target, window, window_at(group, k, c, z), lanes_from(c), taps);
             }
     }
 
@@ -163,11 +169,11 @@ template <int N, int R> struct WinogradWeight {
     }
 
     // taps = sum + taps, and a copy.
-    static INLINE void add_taps(const float* sum, float* taps) {
-        for (int i = 0; i < TAPS * LANES; i += LANES) store(taps + i, load(sum + i) + load(taps + i));
+    INLINE void add_taps(const float* sum, float* taps) const {
+        for (index_t i = 0; i < window.count * LANES; i += LANES) store(taps + i, load(sum + i) + load(taps + i));
     }
-    static INLINE void copy_taps(const float* taps, float* to) {
-        for (int i = 0; i < TAPS * LANES; i += LANES) store(to + i, load(taps + i));
+    INLINE void copy_taps(const float* taps, float* to) const {
+        for (index_t i = 0; i < window.count * LANES; i += LANES) store(to + i, load(taps + i));
     }
 
     // Items, and fine channels from `fine` on, whose transformed tiles are shared.
@@ -183,9 +189,9 @@ template <int N, int R> struct WinogradWeight {
             const index_t to = task % strips * STRIP_CHANNELS, c = b.fine + to, part = task / strips;
             const index_t begin = b.count * part / parts, end = b.count * (part + 1) / parts;
             const Cells cells{fine, b.group * p.fine_channels + c, max(0, p.fine_channels - c), STRIP_CHANNELS};
-            transform_source<N>(grid, cells, b.first + begin, end - begin,
-                                x + begin * grid.source_planes * grid.tiles * plan.shared_fine + to, plan.source_apart,
-                                plan.shared_fine, Scratch{scratch}.at(plan.strip));
+            transform_source(grid, transforms.source, cells, b.first + begin, end - begin,
+                             x + begin * grid.source_planes * grid.tiles * plan.shared_fine + to, plan.source_apart,
+                             plan.shared_fine, Scratch{scratch}.at(plan.strip));
         };
         return in_parallel(threads, strips * parts, plan.task.bytes, transform);
     }
@@ -197,7 +203,8 @@ template <int N, int R> struct WinogradWeight {
         const index_t rows = min(plan.chunk_coarse, p.coarse_channels - k0);
         const Cells of_coarse{coarse, b.group * p.coarse_channels + k0, rows, rows};
         const bool last = b.first + b.count == grid.items;
-        transform_cells<N, M>(grid, of_coarse, b.first, b.count, y, plan.window_apart, plan.chunk_coarse, strip);
+        transform_cells(grid, transforms.cells, of_coarse, b.first, b.count, y, plan.window_apart, plan.chunk_coarse,
+                        strip);
         for (index_t c0 = b.fine; c0 < fine_end(b); c0 += plan.chunk_fine)
             for (index_t z = 0; z < grid.taps; ++z) {
                 const index_t columns = min(plan.chunk_fine, fine_end(b) - c0);
@@ -209,29 +216,36 @@ template <int N, int R> struct WinogradWeight {
                 windows(rows, columns, s, [&](index_t k, index_t c, float* taps) {
                     const index_t at = window_at(b.group, k0 + k, c0 + c, z), lanes = lanes_from(c0 + c);
                     if (kept != nullptr) {  // the result has no room for float32 sums
-                        float* sum = kept + (((k0 + k) * grid.taps + z) * plan.shared_fine + c0 - b.fine + c) * TAPS;
+                        float* sum =
+                            kept + (((k0 + k) * grid.taps + z) * plan.shared_fine + c0 - b.fine + c) * window.count;
                         if (b.first > 0) add_taps(sum, taps);
                         if (!last) return copy_taps(taps, sum);
                     } else if (b.first > 0) {
-                        alignas(64) float sum[TAPS * LANES];
-                        load_windows<R>(before, at, target.tensor->stride[1], lanes, sum);
+                        alignas(64) float sum[WINOGRAD_MOST_TAPS * LANES];
+                        load_windows(before, window, at, target.tensor->stride[1], lanes, sum);
                         add_taps(sum, taps);
                     }
-                    store_windows<R>(target, at, lanes, taps);
+                    store_windows(target, window, at, lanes, taps);
                 });
             }
     }
 };
 
-template <int N, int R> static int run_winograd_weight(const Call& call, const WinogradPlan& plan) {
-    WinogradWeight<N, R> run(call, plan);
+static int run_winograd_weight(const Call& call, const WinogradPlan& plan, const Transforms& transforms) {
+    WinogradWeight run(call, plan, transforms);
     const int status = plan.mode == RUNS ? run.runs(call.threads) : run.shared_tiles(call.threads);
     return status == CG_OK && is_raised(&run.spoiled) ? int(STATUS_REDO_DIRECT) : status;
 }
 
 template <int N> static int run_winograd_weight(const Call& call, const Plan& plan) {
+    return run_winograd_weight(call, plan.winograd, square_transforms_of<N>(plan.winograd.grid.window[1]));
+}
+
+template <int N> static int run_winograd_line_weight(const Call& call, const Plan& plan) {
     const WinogradPlan& w = plan.winograd;
-    return w.grid.window == 3 ? run_winograd_weight<N, 3>(call, w) : run_winograd_weight<N, 5>(call, w);
+    const cg_problem p = winograd::oriented(call.p, LINE);
+    return run_winograd_weight(Call{p, call.contraction, call.lanes, call.threads}, w,
+                               line_transforms_of<N>(w.grid.window[1] * w.grid.window[2]));
 }
 
 }  // namespace
