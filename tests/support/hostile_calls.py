@@ -28,6 +28,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from math import prod
 from operator import index
 from pathlib import Path
@@ -264,8 +265,12 @@ def any_buffers(rng: random.Random, arguments: Arguments) -> Any:
 # ---- arguments that are right ----------------------------------------------------------------------------------
 
 
+_TWO = {name: np.dtype(name).type(2) for name in ("float16", "float32", "float64")}
+
+
 def _integers(rng: random.Random, shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
-    return np.random.default_rng(rng.getrandbits(32)).integers(-2, 3, shape).astype(dtype)
+    # A generator of NumPy's costs more than the call it is for.
+    return (np.frombuffer(rng.randbytes(prod(shape)), np.uint8) % 5).astype(dtype).reshape(shape) - _TWO[dtype]
 
 
 def conv_arguments(rng: random.Random) -> Arguments:
@@ -645,15 +650,17 @@ def _told(value: Any) -> str:
     return " ".join(text.split())[:100]
 
 
+@cache
+def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, inspect.Parameter], ...]:
+    return tuple(inspect.signature(function).parameters.items())
+
+
 def make(seed: int, number: int) -> Call:
     """The call of this number."""
     rng = random.Random(f"{seed}/{number}")
     door = rng.choice(_WEIGHTED)
     arguments = door.ordinary(rng)
-    parameters = [
-        name for name, p in inspect.signature(door.function).parameters.items()
-        if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
-    ]
+    parameters = [name for name, p in _parameters(door.function) if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     changed = tuple(rng.sample(parameters, min(len(parameters), rng.choice((0, 1, 1, 1, 1, 2, 3)))))
     original = dict(arguments)
     for name in changed:
@@ -698,7 +705,7 @@ def judge(call: Call) -> str:
 def _called(call: Call) -> Any:
     positional = []
     named = dict(call.arguments)
-    for name, p in inspect.signature(call.door.function).parameters.items():
+    for name, p in _parameters(call.door.function):
         if p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) or name not in named:
             break
         positional.append(named.pop(name))
@@ -793,7 +800,8 @@ def _assert_as_pytorch(call: Call, found: Any) -> None:
 def little_memory(spare: int = 256 << 20) -> Iterator[None]:
     """No more address space than `spare` bytes from here on: results of gigabytes are refused at once, not computed."""
     before = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    with open("/proc/self/statm", "rb", buffering=0) as statm:
+        pages = int(statm.read().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + spare, before[1]))
     try:
         yield
@@ -804,6 +812,8 @@ def little_memory(spare: int = 256 << 20) -> Iterator[None]:
 def campaign(seed: int, count: int, first: int = 0) -> tuple[Counter[str], list[str]]:
     """What came out of so many calls, by door and outcome; and the findings in words."""
     outcomes: Counter[str] = Counter()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # waking another costs more than these sums
     parameters = dict(settings._parameters)
     findings: list[str] = []
     for number in range(first, first + count):
@@ -815,6 +825,7 @@ def campaign(seed: int, count: int, first: int = 0) -> tuple[Counter[str], list[
             outcomes[f"{call.door.name} FINDING"] += 1
             own = isinstance(finding, AssertionError)
             findings.append(str(finding) if own else f"{call}\n  the judge itself: {traceback.format_exc()}")
+    torch.set_num_threads(threads)
     aclnn.set_product(None)
     aclnn.set_conformance(None)
     settings._parameters.clear()
