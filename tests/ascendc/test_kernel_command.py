@@ -134,6 +134,33 @@ def test_template_instances_records_by_value_and_own_tilings(capsys, tmp_path):
     assert code == 1 and first["rule"].startswith("tiling.") and "iterateOrder" in first["text"]
 
 
+def test_files_and_numbers_that_cannot_be_used(capsys, tmp_path):
+    """Endless files, JSON nested deeply, no compiler, a workspace beyond 64 bits: a sentence, before compiling."""
+    (tmp_path / "deep.json").write_text('{"a":' * 5000)
+    (tmp_path / "kernel.cpp").write_text(INPUT)
+    kernel = (str(tmp_path / "kernel.cpp"), "--line", LINE)
+    for words, said in (
+        ((*kernel, "--tiling", str(tmp_path / "deep.json")), "is nested too deeply"),
+        ((*kernel, "--tiling", "/dev/zero"), "/dev/zero: has more than 1,048,576 bytes"),
+        (("/dev/zero", "--line", LINE), "/dev/zero: has more than 16,777,216 bytes"),
+        ((*kernel, "--cxx", " "), "there is no compiler"),
+        ((*kernel, "--workspace", str(2**64)), "--workspace"),
+        ((*kernel, "--timeout", "nan"), "--timeout"),
+    ):
+        code, _, err = answer(capsys, *words)
+        assert code == 2 and said in " ".join(err.split()), (words, err)
+
+
+def test_a_trace_replaces_a_file_whole_or_not_at_all(capsys, tmp_path):
+    """A full device keeps its name in the error; a link is written through."""
+    kernel = (str(KERNELS / "documented_input.cpp"), "--line", LINE, "--cores", "2")
+    (tmp_path / "link").symlink_to(tmp_path / "trace.jsonl")
+    assert answer(capsys, *kernel, "--trace", str(tmp_path / "link"))[0] == 0
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "trace.jsonl").stat().st_size > 0
+    code, _, err = answer(capsys, *kernel, "--trace", "/dev/full")
+    assert code == 2 and "/dev/full" in err
+
+
 @pytest.mark.parametrize("kernel", ["operator_input", "operator_filter", "operator_ncdhw"])
 def test_kernels_in_the_older_spelling(capsys, kernel):
     """Several planes a walk, columns over window planes, vector cores that turn raw tiles: right, and replayed."""

@@ -13,6 +13,7 @@ from functools import partial
 
 import batch_invariance
 import c_calls
+import command_lines
 import damaged_files
 import exact_integers
 import killed_runs
@@ -60,13 +61,13 @@ CAMPAIGNS: tuple[Campaign, ...] = (
              "under ASan", "programs", 1_500, 60, c_calls.at_exit,
              tests="tests/acl/test_c_abi_reliability.py::test_calls_may_be_made_until_the_very_end"),
     Campaign("exact-avx2", "integers on every path against the law: log-uniform sizes, any strides, NaN in scratch "
-             "memory, guarded", "problems", 200_000, 4_000, partial(exact_integers.run, "avx2"),
+             "memory, guarded", "problems", 200_000, 4_000, partial(exact_integers.run, ("avx2",)),
              tests="tests/engine/test_native_exactness.py::test_random_problems_of_every_size_and_stride"),
-    Campaign("exact-avx512", "the same with AVX-512 and pairs of bfloat16", "problems", 200_000, 4_000,
-             partial(exact_integers.run, "avx512bf16"),
+    Campaign("exact-avx512", "the same with AVX-512, and with pairs of bfloat16 where the machine has them",
+             "problems", 200_000, 4_000, partial(exact_integers.run, ("avx512bf16", "avx512")),
              tests="tests/engine/test_native_exactness.py::test_random_problems_of_every_size_and_stride"),
     Campaign("exact-neon", "the same for NEON under an emulator, small", "problems", 2_000, 100,
-             partial(exact_integers.run, "aarch64")),
+             exact_integers.neon),
     Campaign("special-values", "NaN, infinities, subnormal numbers and minus zero on every path against the reference "
              "engine", "runs", 100_000, 1_000, special_values.run, short=60),
     Campaign("same-bits", "random problems on 1 to 7 threads, twice, with NaN in scratch memory, on AVX2, AVX-512 and "
@@ -77,8 +78,11 @@ CAMPAIGNS: tuple[Campaign, ...] = (
     Campaign("killed-runs", "`convgrad run` killed with signal 9 at random moments and resumed, against a run that was "
              "not: records, tensors, no other file", "runs", 150, 5, killed_runs.run, short=1),
     Campaign("damaged-files", "damaged files of cases (lines, JSON, both kits', workbooks), journals, manifests, .npy, "
-             ".bin and ONNX files, each given to the command that reads it", "files", 10_000, 400, damaged_files.run,
-             short=60),
+             ".bin, .pt and ONNX files, dumps of PyTorch runs, tiling records, each given to the command that reads it",
+             "files", 10_000, 400, damaged_files.run, short=60),
+    Campaign("command-lines", "every verb and option of the command line, right but for one to four words that are "
+             "anything; files that are empty, endless, of another kind", "command lines", 10_000, 400,
+             command_lines.run, short=60),
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ it. The damage is to bytes, so that text, archives and arrays break in all their
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import json
 import random
@@ -24,6 +25,7 @@ from convgrad.cli.command_line import main
 from outcome import Outcome
 
 DATA = Path(__file__).resolve().parents[1] / "data"
+KERNEL = DATA.parents[1] / "examples" / "09_ascendc_kernels" / "grad_input.cpp"
 LINES = (
     "conv n2 c4>6 i7x7 k3x3 p1 bf16 on=A2 values=uniform:-5:5 seed=3 # a name\ntbc n2 c4>3 i8 k3 fp16 on=A2\n"
     "tconv n1 c2>3 i4 k2 s2 fp32 on=A3\n"
@@ -69,9 +71,55 @@ def whole_files(directory: Path) -> Formats:
     np.arange(12, dtype=np.float32).tofile(directory / "golden_0_float32.bin")
     raw = directory / "golden_0_float32.bin"
     found["bin"] = raw, lambda path: ["compare", str(path), str(raw), "--dtype", "float32"]
+    found["npy part"] = tensor, lambda path: ["invariance", "--files", str(tensor), str(path)]
+    found |= dumped(directory) | tiling_records(directory)
     with contextlib.suppress(ImportError):
         found["onnx"] = onnx_model(directory / "model.onnx"), lambda path: ["scan", str(path), "--input", "1,3,8,8"]
     return found
+
+
+def dumped(directory: Path) -> Formats:
+    """The files of a dump of a PyTorch run, each read in its place."""
+    import torch
+
+    from dumped_runs import Recorder, drawn
+
+    recorder = Recorder(directory / "dump")
+    recorder.call("conv1d", drawn(2, 3, 8), drawn(4, 3, 3), layer="first")
+    recorder.call("conv2d", drawn(1, 2, 4, 4), drawn(2, 2, 3, 3), None, (1, 1), (1, 1))
+    top = recorder.write()
+    torch.save(torch.ones(3), directory / "golden_0_float32.pt")
+    alone = directory / "golden_0_float32.pt"
+    unit = recorder.directory
+    tensor = next(iter(sorted((unit / "dump_tensor_data").iterdir())))
+    parts = {"dump": unit / "dump.json", "dump names": unit / "construct.json", "dump tensor": tensor}
+    inside: Formats = {
+        name: (path, lambda damaged, path=path: _in_its_place(damaged, top, path.relative_to(top)))  # type: ignore[misc]
+        for name, path in parts.items()
+    }
+    return {**inside, "pt": (alone, lambda path: ["compare", str(path), str(alone)])}
+
+
+def _in_its_place(path: Path, top: Path, place: Path) -> list[str]:
+    """A dump with one of its files damaged."""
+    copy = path.parent / "dump-damaged"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(top, copy)
+    shutil.copy(path, copy / place)
+    return ["dump", str(copy)]
+
+
+def tiling_records(directory: Path) -> Formats:
+    """A tiling record of an author's own, as JSON and as bytes; the kernel is not compiled."""
+    from convgrad.ascendc.line_runs import plan_line
+    from convgrad.ascendc.shared.record_bytes import tiling_to_bytes
+
+    line = "conv n1 c16>16 i1x6x6 k1x3x3 p0x1x1 fp16"
+    record = plan_line(line, 2, None).plan.record
+    (directory / "tiling.json").write_text(json.dumps(dataclasses.asdict(record)), "utf-8")
+    (directory / "tiling.bin").write_bytes(tiling_to_bytes(record))
+    words = ["kernel", str(KERNEL), "--line", line, "--cores", "2", "--cxx", "no-compiler", "--tiling"]
+    return {name: (directory / name, lambda path: [*words, str(path)]) for name in ("tiling.json", "tiling.bin")}
 
 
 def onnx_model(path: Path) -> Path:
@@ -164,7 +212,7 @@ def complaint(words: list[str]) -> str:
         return f"exit code {code}: {shown[-800:]}"
     if "\x1b" in shown or "\0" in shown:
         return f"control characters: {shown[-800:]!r}"
-    if code == 2 and not err.getvalue().strip():
+    if code == 2 and not shown.strip():
         return "exit code 2 without a word"
     return ""
 

@@ -15,6 +15,7 @@ import pytest
 
 import c_calls
 import campaigns
+import command_lines
 import damaged_files
 import exact_integers
 import killed_runs
@@ -195,13 +196,16 @@ def test_the_page_has_the_counts(tmp_path: Path) -> None:
 
 
 def test_a_wrong_result_of_the_engine_is_found(tmp_path: Path) -> None:
-    """Exactness: a program that finds one element wrong, and one that tries fewer problems than asked."""
+    """Exactness: a program that finds one element wrong, tries fewer problems than asked, or on another set."""
     program = tmp_path / "program"
-    for script, words in (("echo '  to fine, element 3: 1, not 2'; exit 1", "not 2"), ("echo 'x: 2 random problems, 9 "
-                          "runs, every element exact'", "2 random problems")):  # fmt: skip
+    for script, words in (
+        ("echo '  to fine, element 3: 1, not 2'; exit 1", "not 2"),
+        ("echo 'avx2: 2 random problems, 9 runs, every element exact'", "2 random problems"),
+        ("echo 'baseline: 5 random problems, 9 runs, every element exact'", "baseline"),
+    ):
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
-        outcome = exact_integers.run("avx2", 0, 5, program)
+        outcome = exact_integers.judged([str(program)], "avx2", 5, 0, "3e5")
         assert outcome.cases == 0 and len(outcome.wrong) == 1 and words in outcome.wrong[0]
 
 
@@ -291,6 +295,15 @@ def test_a_command_that_breaks_is_found(monkeypatch: pytest.MonkeyPatch) -> None
     ways = ("internal", "escape", "raises", "hangs", "code", "silent")
     said = {word: damaged_files.complaint([word]) for word in ways}
     assert all(said.values()) and "TimeoutError" in said["hangs"] and damaged_files.complaint(["good"]) == ""
+
+
+def test_a_command_line_that_breaks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Command lines: an option whose value is used unread is a finding, with the words that make it again."""
+    from convgrad.cli import contract
+
+    known = {command_lines.LINE: contract.parse(command_lines.LINE)}
+    monkeypatch.setattr(contract, "parse", lambda line: known[line])
+    assert any("KeyError" in text for text in command_lines.run(0, 100).wrong)
 
 
 @pytest.fixture

@@ -6,29 +6,19 @@ import subprocess
 import numpy as np
 import pytest
 
-import c_programs
 import convgrad
+import exactness_program
 import native_problems
 from convgrad.engines import library
 
 pytestmark = pytest.mark.skipif(not library.available(), reason="the native library is not built")
 
 SETS = ("baseline", "avx2", "avx512", "avx512bf16", "neon")
-PROGRAM = c_programs.ROOT / "tests" / "native" / "exactness.cpp"
-
-
-def build(directory):
-    found = library.library_path()
-    command = ["g++", "-std=gnu++17", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{c_programs.NATIVE / 'include'}"]
-    command += [str(PROGRAM), f"-L{found.parent}", "-lconvgrad", f"-Wl,-rpath,{found.parent}"]
-    subprocess.run([*command, "-o", str(directory / "exactness")], check=True)
 
 
 def run(isa, *arguments):
-    program = c_programs.made_once("exactness", [PROGRAM, library.library_path()], build) / "exactness"
-    done = subprocess.run(
-        [str(program), *arguments], env={**os.environ, "CONVGRAD_ISA": isa}, capture_output=True, text=True
-    )
+    words, environment = [str(exactness_program.program()), *arguments], {**os.environ, "CONVGRAD_ISA": isa}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     if f"{isa}:" not in done.stdout:
         pytest.skip(f"this machine has no {isa}")

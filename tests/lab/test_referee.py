@@ -98,6 +98,28 @@ def test_results_of_other_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert json.loads(capsys.readouterr().out)["differences"][0]["count"] == 12
 
 
+@pytest.mark.parametrize("dtype", ["complex128", "longdouble", "U2", "V3", "M8[s]", "V2", "bool", "int8", ">f4"])
+def test_files_of_every_dtype_are_compared_or_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], dtype: str
+) -> None:
+    """Numbers of up to eight bytes, and formats NumPy has no name for, bit by bit; the rest is named."""
+    np.save(tmp_path / "a.npy", np.zeros((2, 3), dtype))
+    code = main(["invariance", "--files", str(tmp_path / "a.npy"), str(tmp_path / "a.npy")])
+    shown = "".join(capsys.readouterr())
+    numbers = dtype in ("V2", "bool", "int8", ">f4")
+    assert code == (0 if numbers else 2) and ("every bit" if numbers else "not a tensor of numbers") in shown
+
+
+def test_a_damaged_file_of_results_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A header that NumPy's own reader stumbles over, and one that promises more than follows."""
+    np.save(tmp_path / "a.npy", np.zeros((2, 3), np.float32))
+    whole = (tmp_path / "a.npy").read_bytes()
+    for content in (whole.replace(b"), }", b"), ("), whole[:-4], b""):
+        (tmp_path / "b.npy").write_bytes(content)
+        assert main(["invariance", "--files", str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]) == 2
+        assert "b.npy: " in capsys.readouterr().err
+
+
 def test_whole_numbers_stay_exact() -> None:
     """No sum of products can leave what float32 holds: the bound shrinks with the problem."""
     assert (audit.whole_numbers(Request.parse(LINE)).bound, audit.whole_numbers(Request.parse(LINE)).share) == (3, 1)

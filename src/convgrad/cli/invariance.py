@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from convgrad.cli.scan import convolutions_of, shape_of
+from convgrad.core.arrays import AnyArray
 from convgrad.lab.cases import files
 from convgrad.text.language import say
 from convgrad.text.terminal import ExitCode, UsageError, coloured, folded, print_json, printable, tell
@@ -85,13 +86,19 @@ def _run(arguments: argparse.Namespace) -> int:
     return ExitCode.PRECISION_FAIL if differ else ExitCode.PASS if judged else ExitCode.USAGE
 
 
-def _files(arguments: argparse.Namespace) -> int:
-    import numpy as np
+def _elements(path: Path, array: AnyArray) -> AnyArray:
+    """Numbers of up to eight bytes; formats NumPy has no name for, such as bfloat16, arrive as plain bytes."""
+    if array.dtype.itemsize not in (1, 2, 4, 8) or array.dtype.kind not in "fiubV":
+        raise UsageError(f"{path}: holds {array.ndim} axes of {array.dtype}, not a tensor of numbers")
+    return array.view(f"u{array.dtype.itemsize}") if array.dtype.kind == "V" else array
 
+
+def _files(arguments: argparse.Namespace) -> int:
+    from convgrad.lab.golden import tensor_files
     from convgrad.lab.referee import invariance
 
     try:
-        whole, part = (np.load(path, allow_pickle=False) for path in arguments.files)
+        whole, part = (_elements(path, tensor_files.read_npy(path)) for path in arguments.files)
         if not 0 <= arguments.batch_axis < min(whole.ndim, part.ndim):
             raise UsageError(f"--batch-axis {arguments.batch_axis} is no axis of {whole.shape} and {part.shape}")
         found = invariance.compare_files(whole, part, arguments.at, arguments.batch_axis)

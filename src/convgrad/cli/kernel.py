@@ -25,7 +25,8 @@ from convgrad.cli.kernel_memory import compared, golden_tiles, memory
 from convgrad.cli.kernel_program import Compiled, Ran, compile_kernel, run_program
 from convgrad.cli.kernel_source import RESULTS, arguments_of, find_entry, gradient_of, program_text
 from convgrad.cli.tile import traffic_dict, traffic_lines
-from convgrad.text.files import write_text
+from convgrad.text import input_files
+from convgrad.text.files import output_file, write_text
 from convgrad.text.terminal import ExitCode, UsageError, counted, print_json, printable, tell, tell_under
 
 DESCRIPTION = """Compile an Ascend C kernel, run it on simulated cores, and check it against the gradient.
@@ -33,6 +34,8 @@ DESCRIPTION = """Compile an Ascend C kernel, run it on simulated cores, and chec
 The kernel is compiled unchanged with g++ or clang++, launched on small integers, and its result compared with what the
 functional API gives: an equality. What it did wrong is told with file and line. A compile error, a crash and a loop
 without end are results too."""
+MOST_SOURCE = 2**24
+"""Bytes of a source file."""
 MOST_REPLAYED = 20_000
 """Lines of the trace of a kernel that died which are looked at for what went wrong before."""
 
@@ -85,9 +88,9 @@ def run(arguments: argparse.Namespace) -> int:
     """The verb."""
     if not 1 <= arguments.cores <= 4096:
         raise UsageError(f"--cores must be 1...4096, got {arguments.cores}")
-    if not arguments.timeout > 0 or arguments.workspace < 0:
-        raise UsageError("--timeout must be above 0, --workspace 0 or more")
-    text = arguments.file.read_text(encoding="utf-8", errors="surrogateescape")
+    if not arguments.timeout > 0 or not 0 <= arguments.workspace < 2**63:
+        raise UsageError("--timeout must be above 0, --workspace 0 or more and below 2^63")
+    text = input_files.read_bytes(arguments.file, MOST_SOURCE).decode("utf-8", "surrogateescape").replace("\r\n", "\n")
     told = None if arguments.args is None else [one.strip() for one in arguments.args.split(",") if one.strip()]
     entry = find_entry(text, arguments.entry, told)
     chosen = arguments.gradient or gradient_of(text, entry, told)
@@ -157,7 +160,8 @@ def answer(arguments: argparse.Namespace, result: Result, scratch: Path) -> int:
 def write_files(arguments: argparse.Namespace, result: Result, scratch: Path) -> TrafficReport | None:
     """Trace, picture and golden tiles; what cannot be made of a kernel's walks is said and left out."""
     if arguments.trace and (scratch / "trace.jsonl").exists():
-        shutil.copyfile(scratch / "trace.jsonl", arguments.trace)
+        with output_file(arguments.trace) as out, (scratch / "trace.jsonl").open("rb") as written:
+            shutil.copyfileobj(written, out)
         tell(f"wrote {arguments.trace}", file=sys.stderr)
     replay, planned, cores = result.replay, result.planned, arguments.cores
     if replay is None or replay.record is None or not replay.walks:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,11 @@ from convgrad.ascendc.shared.tiling_record import ceil_div, record_from_dict, re
 from convgrad.cli.kernel_source import RESULTS
 from convgrad.cli.tile import equality
 from convgrad.core import layouts, rounding
+from convgrad.text import input_files
 from convgrad.text.terminal import UsageError
 
+MOST_TILING = 2**20
+"""Bytes of a tiling record of one's own."""
 OUTER: dict[str, type[Any]] = {"input": Conv3DBackpropInputTilingData, "weight": Conv3DBackpropFilterTilingData}
 INNER: dict[str, tuple[str, type[Any]]] = {
     "input": ("conv3DDxTiling", TConv3DBackpropInputTiling),
@@ -90,11 +92,13 @@ def tiling_bytes(path: str | None, planned: TileRun) -> bytes:
         data.basicBlockTiling = FilterBasicBlock(**planned.plan.single_shape)
     if path is None:
         return tiling_to_bytes(data)
-    content = Path(path).read_bytes()
+    content = input_files.read_bytes(path, MOST_TILING)
     own: Any = None
     if content.lstrip()[:1] == b"{":
         try:
             given = json.loads(content)
+        except RecursionError:
+            raise UsageError(f"{path}: is nested too deeply") from None
         except ValueError as error:
             raise UsageError(f"{path}: {error}") from error
         own = record_from_dict(inner, given.get(inner_name, given))

@@ -48,8 +48,9 @@ class Ran:
 def compile_kernel(text: str, source: Path, scratch: Path, flags: Sequence[str], compiler: str | None) -> Compiled:
     """Build the program with the headers and the library of this installation."""
     chosen = compiler or os.environ.get("CXX") or "g++"
-    if shutil.which(chosen.split()[0]) is None:
-        raise UsageError(f"there is no compiler {chosen.split()[0]}: install g++, or name another with --cxx or CXX")
+    name = chosen.partition(" ")[0]
+    if shutil.which(name) is None:
+        raise UsageError(f"there is no compiler {name}: install g++, or name another with --cxx or CXX")
     sdk.install(scratch / "sdk")
     driver = scratch / "kernel.cpp"
     driver.write_text(text, encoding="utf-8", errors="surrogateescape")

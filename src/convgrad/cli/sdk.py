@@ -152,7 +152,7 @@ def _installed(prefix: Path) -> list[str]:
         names = json.loads((prefix / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return []
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SdkError(f"{prefix / MANIFEST} is damaged: {error}") from error
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise SdkError(f"{prefix / MANIFEST} is damaged: not a list of file names")

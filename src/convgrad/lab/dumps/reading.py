@@ -123,6 +123,8 @@ def read(directory: Path) -> Dump:
 
 
 def _document(path: Path) -> Any:
+    if not path.is_file():  # a pipe would never end, nor would a link to a device
+        raise UsageError(f"{path}: is no regular file")
     if path.stat().st_size > MOST_BYTES:
         raise UsageError(f"{path}: has {path.stat().st_size:,} bytes; at most {MOST_BYTES:,} are read")
     try:

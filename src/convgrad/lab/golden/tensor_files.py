@@ -96,7 +96,7 @@ def read(path: str | Path, dtype: str | None = None, shape: Sequence[int] | None
     if not stat.S_ISREG(file.stat().st_mode):
         raise UsageError(f"{file}: is no regular file")
     if file.suffix == ".npy":
-        return _typed(file, _read_npy(file), known)
+        return _typed(file, read_npy(file), known)
     if file.suffix == ".pt":
         return _from_torch(file, known)
     shape = named_shape(file) if shape is None else shape
@@ -114,7 +114,7 @@ def read(path: str | Path, dtype: str | None = None, shape: Sequence[int] | None
     return flat.reshape(shape), known
 
 
-def _read_npy(file: Path) -> AnyArray:
+def read_npy(file: Path) -> AnyArray:
     """The array of a .npy file; its header is believed only when as many bytes follow as it promises."""
     with file.open("rb") as content:
         try:
