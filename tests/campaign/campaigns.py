@@ -42,6 +42,8 @@ CAMPAIGNS: tuple[Campaign, ...] = (
     Campaign("python-calls", "every public function, right arguments but for one to three that are anything; "
              "gradients and forward results against PyTorch in float64", "calls", 1_000_000, 20_000, python_calls.run,
              tests="tests/calls/test_hostile_calls.py::test_thousands_of_hostile_calls"),
+    Campaign("jax-calls", "the same of the functions for JAX", "calls", 5_000, 250, python_calls.jax,
+             tests="tests/jax/test_jax_gradients.py::test_hostile_calls"),
     Campaign("c-calls", "C calls in any order with null, live, stale and made-up handles, under ASan and UBSan",
              "calls", 1_000_000, 4_000, partial(c_calls.sequences, "address,undefined", "0"),
              tests="tests/acl/test_c_abi_sdk.py::test_random_call_sequences_return"),

@@ -195,3 +195,15 @@ def test_numpy_arrays_and_dtypes_that_have_no_place():
     for dtype in (np.int32, np.complex64):
         with pytest.raises(convgrad.ConvGradError, match=np.dtype(dtype).name):
             door.convolution(x.astype(dtype), w.astype(dtype))
+
+
+def test_hostile_calls():
+    """Arguments of any kind: a result that is PyTorch's, or a refusal that names the argument; a fault is found."""
+    import hostile_calls
+
+    doors = hostile_calls.jax_doors()
+    outcomes, findings = hostile_calls.campaign(0, 80, doors=doors, spare=64 << 30)
+    assert not findings, "\n".join(findings)
+    assert sum(n for name, n in outcomes.items() if name.endswith("result")) > 10
+    wrong = [hostile_calls.Door("wrong", lambda input: input.shape[5], lambda rng: {"input": np.ones(3)})]
+    assert "IndexError" in " ".join(hostile_calls.campaign(0, 5, doors=wrong)[1])

@@ -14,12 +14,15 @@ finding, and so is an operand that changed, or an output of a refused call that 
 from __future__ import annotations
 
 import argparse
+import atexit
 import inspect
 import itertools
 import linecache
 import random
 import resource
+import shutil
 import sys
+import tempfile
 import traceback
 import warnings
 from collections import Counter
@@ -43,6 +46,8 @@ import convgrad.dask
 import convgrad.torch
 from convgrad import ConvGradError, Request, Status, Tensor, aclnn, ascendc, golden_functions
 from convgrad.aclnn import settings
+from convgrad.ascendc.from_line import Gradient
+from convgrad.ascendc.line_runs import plan_line
 from convgrad.compare import compare
 from convgrad.core.geometry import coarse_size, fine_size
 from convgrad.core.request import TensorSpec
@@ -416,6 +421,74 @@ def tile_filter_arguments(rng: random.Random) -> Arguments:
     return {"input": x, "grad_output": g, "weight_shape": (2, 3, 1, 2, 2), **numbers}
 
 
+TILE_LINE = "conv n1 c16>16 i1x6x6 k1x3x3 p0x1x1 fp16"
+
+
+@cache
+def _tile_run(gradient: str) -> Any:
+    return plan_line(TILE_LINE, 2, Gradient(gradient))
+
+
+@cache
+def _blocks(gradient: str) -> list[Any]:
+    return list(_tile_run(gradient).blocks)
+
+
+def record_arguments(gradient: str, *names: str) -> Callable[[random.Random], Arguments]:
+    """A tiling record and what goes with it."""
+
+    def made(rng: random.Random) -> Arguments:
+        run = _tile_run(gradient)
+        record = run.plan.record
+        every = {
+            "t": record, "record": record, "tiling": record, "cores": 2, "platform": ascendc.PlatformInfo(),
+            "blocks": _blocks(gradient), "block": getattr(run.plan, "basic_block", None), "title": "a walk",
+            "plane": None,
+            "record_type": type(record), "content": ascendc.tiling_to_bytes(record), "author": lambda core: None,
+            "grad_output_gm": np.zeros(record.grad_output_size, np.float16), "dtype": ascendc.ConvDtype.FLOAT16,
+            "weight_gm": np.zeros(record.weight_size, np.float16), "input_gm": np.zeros(record.input_size, np.float16),
+        }  # fmt: skip
+        return {name: every[name] for name in names}
+
+    return made
+
+
+def _listed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """All that a generator gives; the signature is its own."""
+
+    def listed(*arguments: Any, **options: Any) -> Any:
+        return list(function(*arguments, **options))
+
+    listed.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return listed
+
+
+@cache
+def _raw_file() -> Path:
+    path = Path(tempfile.mkdtemp(prefix="hostile-")) / "a.bin"
+    atexit.register(shutil.rmtree, path.parent, ignore_errors=True)
+    np.ones(6, np.float16).tofile(path)
+    return path
+
+
+def _read_bin(dtype: Any, shape: Any = None) -> Any:
+    return ascendc.read_bin(_raw_file(), dtype, shape)
+
+
+def _write_bin(tensor: Any) -> Any:
+    return ascendc.write_bin(_raw_file().with_name("b.bin"), tensor)
+
+
+def _entered(*arguments: Any, **options: Any) -> Any:
+    """A convolution under emulation."""
+    with convgrad.torch.emulate(*arguments, **options):
+        x = torch.ones(1, 1, 3, 3, requires_grad=True)
+        return torch.nn.functional.conv2d(x, torch.ones(1, 1, 2, 2)).sum().backward()
+
+
+_entered.__signature__ = inspect.signature(convgrad.torch.emulate)  # type: ignore[attr-defined]
+
+
 def as_torch(made: Callable[[random.Random], Arguments]) -> Callable[[random.Random], Arguments]:
     def arguments(rng: random.Random) -> Arguments:
         return {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in made(rng).items()}
@@ -619,8 +692,41 @@ DOORS: tuple[Door, ...] = (
     )),
     Door("ascendc.simulate", ascendc.simulate, tile_arguments),
     Door("ascendc.simulate_filter", ascendc.simulate_filter, tile_filter_arguments),
+    *(Door(f"ascendc.{n}", getattr(ascendc, n), record_arguments(kind, *names), OWN) for n, kind, names in (
+        ("check_record", "input", ("record", "platform")), ("check_filter_record", "weight", ("record", "platform")),
+        ("tiling_to_bytes", "input", ("record",)), ("tiling_from_bytes", "weight", ("record_type", "content")),
+        ("traffic_report", "input", ("t", "blocks", "cores", "platform")),
+        ("filter_traffic_report", "weight", ("t", "blocks", "cores", "platform")),
+        ("draw_walk", "input", ("t", "blocks", "cores", "title", "plane")),
+        ("draw_filter_walk", "weight", ("t", "blocks", "cores", "title", "plane")),
+        ("check_kernel", "input", ("author", "tiling", "cores")),
+        ("check_filter_kernel", "weight", ("author", "tiling", "cores")),
+        ("run_kernel", "input", ("author", "tiling", "grad_output_gm", "weight_gm", "cores", "dtype")),
+        ("run_filter_kernel", "weight", ("author", "tiling", "input_gm", "grad_output_gm", "cores", "dtype")),
+    )),
+    Door("ascendc.flat_blocks", _listed(ascendc.flat_blocks), record_arguments("input", "t", "cores"), OWN),
+    Door("ascendc.filter_blocks", _listed(ascendc.filter_blocks), record_arguments("weight", "t", "block", "cores"),
+         OWN),
+    Door("ascendc.read_bin", _read_bin, lambda rng: {"dtype": "float16", "shape": (2, 3)}, OWN),
+    Door("ascendc.write_bin", _write_bin, lambda rng: {"tensor": np.ones((2, 3), np.float16)}, OWN),
+    Door("torch.emulate", _entered, lambda rng: {"product": "A2"}, OWN),
 )  # fmt: skip
 _WEIGHTED = [door for door in DOORS for _ in range(door.weight)]
+
+
+def jax_doors() -> list[Door]:
+    """The functions of `convgrad.jax`, apart: a call compiles for its shapes, which takes a tenth of a second."""
+    import convgrad.jax as door
+
+    def without_bias(rng: random.Random) -> Arguments:
+        return {name: value for name, value in tbc_arguments(rng).items() if name != "bias"}
+
+    return [
+        Door("jax.conv_backward", door.conv_backward, conv_arguments, expected=_gradients),
+        Door("jax.conv_tbc_backward", door.conv_tbc_backward, without_bias, expected=_tbc_gradients),
+        Door("jax.convolution", door.convolution, forward_arguments, expected=_output),
+        Door("jax.conv_tbc", door.conv_tbc, tbc_forward_arguments, expected=_tbc_output),
+    ]
 
 
 # ---- a call and its judgement --------------------------------------------------------------------------------------
@@ -655,10 +761,10 @@ def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, inspect.Parame
     return tuple(inspect.signature(function).parameters.items())
 
 
-def make(seed: int, number: int) -> Call:
-    """The call of this number."""
+def make(seed: int, number: int, doors: Sequence[Door] | None = None) -> Call:
+    """The call of this number, of any function or of these."""
     rng = random.Random(f"{seed}/{number}")
-    door = rng.choice(_WEIGHTED)
+    door = rng.choice(doors or _WEIGHTED)
     arguments = door.ordinary(rng)
     parameters = [name for name, p in _parameters(door.function) if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     changed = tuple(rng.sample(parameters, min(len(parameters), rng.choice((0, 1, 1, 1, 1, 2, 3)))))
@@ -727,13 +833,13 @@ def _assert_untouched(call: Call, refused: bool) -> None:
 
 _ALIASES = {
     "actual": "result", "golden": "reference", "name": "", "line": "", "request": "", "language": "",
-    "standard": "", "opt": "",
+    "standard": "", "opt": "", "input_gm": "input", "weight_gm": "weight", "grad_output_gm": "gradOutput",
 }  # fmt: skip
 
 
 def _assert_named(call: Call, error: ConvGradError) -> None:
     """A refusal has the problem line, or at least the name of the one argument that was changed."""
-    if error.line or len(call.changed) != 1 or error.rule.startswith("tiling."):
+    if error.line or len(call.changed) != 1 or error.rule.startswith(("tiling.", "bin.")):
         return
     (name,) = call.changed
     wanted = _ALIASES.get(name, name)
@@ -809,7 +915,9 @@ def little_memory(spare: int = 256 << 20) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def campaign(seed: int, count: int, first: int = 0) -> tuple[Counter[str], list[str]]:
+def campaign(
+    seed: int, count: int, first: int = 0, doors: Sequence[Door] | None = None, spare: int = 256 << 20
+) -> tuple[Counter[str], list[str]]:
     """What came out of so many calls, by door and outcome; and the findings in words."""
     outcomes: Counter[str] = Counter()
     threads = torch.get_num_threads()
@@ -817,9 +925,9 @@ def campaign(seed: int, count: int, first: int = 0) -> tuple[Counter[str], list[
     parameters = dict(settings._parameters)
     findings: list[str] = []
     for number in range(first, first + count):
-        call = make(seed, number)
+        call = make(seed, number, doors)
         try:
-            with little_memory():
+            with little_memory(spare):
                 outcomes[f"{call.door.name} {judge(call)}"] += 1
         except Exception as finding:
             outcomes[f"{call.door.name} FINDING"] += 1

@@ -160,8 +160,8 @@ def answer(arguments: argparse.Namespace, result: Result, scratch: Path) -> int:
 def write_files(arguments: argparse.Namespace, result: Result, scratch: Path) -> TrafficReport | None:
     """Trace, picture and golden tiles; what cannot be made of a kernel's walks is said and left out."""
     if arguments.trace and (scratch / "trace.jsonl").exists():
-        with output_file(arguments.trace) as out, (scratch / "trace.jsonl").open("rb") as written:
-            shutil.copyfileobj(written, out)
+        with output_file(arguments.trace) as out, (scratch / "trace.jsonl").open("rb") as trace:
+            shutil.copyfileobj(trace, out)
         tell(f"wrote {arguments.trace}", file=sys.stderr)
     replay, planned, cores = result.replay, result.planned, arguments.cores
     if replay is None or replay.record is None or not replay.walks:

@@ -139,16 +139,18 @@ def emulate(
     >>> record[0].computed_in
     'hf32'
     """
-    if on_refusal not in ("raise", "record"):
-        message = f"on_refusal must be raise or record, got {on_refusal!r}"
+    if not isinstance(on_refusal, str) or on_refusal not in ("raise", "record"):
+        message = f"on_refusal must be raise or record, got {arguments.told(on_refusal)}"
         raise ConvGradError(message, rule="on_refusal.name", value=on_refusal)
     settings = Settings.of(product, default_math(math, allow_hf32), conformance, algorithm)
+    forward = arguments.flag("forward", forward)
     return Emulation(settings, on_refusal == "record", forward, arguments.threads(threads))
 
 
 def default_math(math: str | int | None, allow_hf32: bool) -> int:
     """The cubeMathType asked for, or the one the device's switch stands for."""
-    number = requests.read_math(("keep", "allow_down")[bool(allow_hf32)] if math is None else math)
+    allow_hf32 = arguments.flag("allow_hf32", allow_hf32)
+    number = requests.read_math(("keep", "allow_down")[allow_hf32] if math is None else math)
     if number == MATH_NAMES.index("hf32") and not allow_hf32:
         raise ConvGradError("math='hf32' contradicts allow_hf32=False", rule="math.hf32", value=allow_hf32)
     return number

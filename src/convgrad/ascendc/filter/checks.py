@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..device.platform import PlatformInfo
+from ..shared.arguments import instance
 from ..shared.pointers import Mistake, past_the_end, place_in_ndc1hwc0
 from ..shared.record_checks import Check, capacity_check, fields_check, first_broken, raise_broken, rows_of
 from .record import TConv3DBpFilterTiling
@@ -60,6 +61,8 @@ def broken_filter_checks(record: Record, platform: PlatformInfo) -> list[tuple[C
 
 def check_filter_record(record: Record, platform: PlatformInfo) -> None:
     """Raise TilingError or CapacityError naming every demand the record breaks."""
+    instance(record, Record, "record")
+    instance(platform, PlatformInfo, "platform")
     raise_broken(broken_filter_checks(record, platform))
 
 

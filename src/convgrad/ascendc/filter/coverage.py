@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convgrad.core import layouts
+from convgrad.core.arrays import as_array
 
 from ..device.conv_type import ConvDtype, half
 from ..device.global_tensor import GlobalTensor
 from ..device.platform import PlatformInfo
+from ..shared.arguments import launched
 from ..shared.coverage import AnyCore, Finding, Findings, KernelReport, Ledger, Steps, dry_tensor, run_on_cores
 from ..shared.pointers import place_in_ndc1hwc0
 from ..shared.tiling_record import ceil_div
@@ -72,7 +74,7 @@ def check_filter_kernel(
     `author(core)` is the kernel of one core; `yield` in it stands for SyncAll. Only tiles added or stored in gradWeight
     itself count: an ordered sum through a workspace (enSequentialWrite) is not followed.
     """
-    sizes = platform or PlatformInfo()
+    cores, sizes = launched(author, tiling, TConv3DBpFilterTiling, cores, platform)
     check_filter_record(tiling, sizes)
     storage = filter_types(dtype)[0].storage
     ledger, reduction = Ledger(tiling.grad_weight_size), Reduction(tiling)
@@ -138,12 +140,13 @@ def run_filter_kernel(
     cores: int = 24, dtype: ConvDtype = half, platform: PlatformInfo | None = None,
 ) -> NDArray[np.float32]:  # fmt: skip
     """Run the same kernel with arithmetic, strictly; gradWeight in FRACTAL_Z_3D, NaN wherever nothing was zeroed."""
+    cores, sizes = launched(author, tiling, TConv3DBpFilterTiling, cores, platform)
     grad_weight = np.full(tiling.grad_weight_size, np.nan, np.float32)
-    grad_output = GlobalTensor(grad_output_gm, name="gradOutput")
-    others = (GlobalTensor(input_gm, name="input"), GlobalTensor(grad_weight, name="gradWeight"))
+    grad_output = GlobalTensor(as_array(grad_output_gm, "grad_output_gm"), name="gradOutput")
+    others = (GlobalTensor(as_array(input_gm, "input_gm"), name="input"), GlobalTensor(grad_weight, name="gradWeight"))
 
     def new_kernel(core: int) -> Conv3DBackpropFilter:
-        return Conv3DBackpropFilter(*filter_types(dtype), platform=platform)
+        return Conv3DBackpropFilter(*filter_types(dtype), platform=sizes)
 
     all_cores = [FilterCore(number, cores, tiling, grad_output, new_kernel, *others) for number in range(cores)]
     run_on_cores(author, all_cores)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from convgrad.core.arguments import text
+
 from ..device.errors import TilingError
+from ..shared.arguments import instance, instances, some_cores, whole
 from ..shared.picture import Page, Piece, SmallPlane, Turn, draw_page, small_planes_of, turns
 from ..shared.picture_window import Cell, GridView, taps_at
 from ..shared.svg import FAINT, INK, Canvas, core_colour
@@ -22,6 +25,9 @@ def draw_filter_walk(
     t: TConv3DBpFilterTiling, blocks: Sequence[FilterBlock], cores: int, *, title: str = "", plane: int | None = None
 ) -> str:
     """The picture of a tiling's walk, as the text of an SVG file. `plane` chooses the window plane shown."""
+    instance(t, TConv3DBpFilterTiling, "t")
+    blocks, cores = instances(FilterBlock, blocks, "blocks"), some_cores(cores)
+    title, plane = text("title", title), None if plane is None else whole(plane, "plane")
     reached = sorted({block.window_plane for block in blocks})
     if not reached:
         raise TilingError("no window plane meets the input: there is no walk to draw", "picture.empty")

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from ..device.errors import TilingError
+from ..shared.arguments import instance, some_cores
 from ..shared.split import flat_share
 from ..shared.tiling_record import ceil_div
 from .record import FilterBasicBlock, TConv3DBpFilterTiling
@@ -65,6 +66,9 @@ def filter_pieces(t: TConv3DBpFilterTiling, block: FilterBasicBlock) -> tuple[in
 
 def filter_blocks(t: TConv3DBpFilterTiling, block: FilterBasicBlock, cores: int) -> Iterator[FilterBlock]:
     """Every block, core by core, in even runs; those whose window plane looks outside the input are none."""
+    instance(t, TConv3DBpFilterTiling, "t")
+    instance(block, FilterBasicBlock, "block")
+    cores = some_cores(cores)
     every = product(*(range(count) for count in filter_pieces(t, block)))
     places = [place for place in every if t.input_plane(place[4], place[0]) is not None]
     for core in range(min(len(places), cores)):

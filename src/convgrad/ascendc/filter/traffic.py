@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..device.platform import PlatformInfo
+from ..shared.arguments import instance, instances, some_cores
 from ..shared.tiling_record import ceil_div
 from ..shared.traffic import Traffic, TrafficReport, hardware_warnings, store_fill, sum_blocks
 from ..shared.walk import Extent
@@ -111,6 +112,9 @@ def filter_traffic_report(
     t: TConv3DBpFilterTiling, blocks: Sequence[FilterBlock], cores: int, platform: PlatformInfo | None = None
 ) -> FilterTrafficReport:
     """Traffic and balance of all blocks; blocks of one shape and start row count alike."""
+    instance(t, TConv3DBpFilterTiling, "t")
+    blocks, cores = instances(FilterBlock, blocks, "blocks"), some_cores(cores)
+    platform = PlatformInfo() if platform is None else instance(platform, PlatformInfo, "platform")
     known: dict[tuple[int, int, int, int], Traffic] = {}
     for block in blocks:
         key = (block.M, block.N, block.K, block.ho_start)
@@ -121,7 +125,7 @@ def filter_traffic_report(
     e = t.element_bytes
     return FilterTrafficReport(
         total, per_core, len(blocks), (t.grad_output_size * e, t.input_size * e, t.grad_weight_size * 4),
-        store_fill(t, l1_bytes(t), platform or PlatformInfo()),
+        store_fill(t, l1_bytes(t), platform),
         (a1_bytes(t) * t.al1Pbuffer, b1_bytes(t) * t.bl1Pbuffer),
         hardware_warnings(t, (("width of an input row with its pads", t.wi + t.padLeft + t.padRight, 32767),)),
     )  # fmt: skip

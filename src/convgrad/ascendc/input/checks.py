@@ -11,6 +11,7 @@ a plane:
 from __future__ import annotations
 
 from ..device.platform import PlatformInfo
+from ..shared.arguments import instance
 from ..shared.pointers import Mistake, past_the_end, place_in_ndc1hwc0
 from ..shared.record_checks import Check, capacity_check, fields_check, first_broken, raise_broken, rows_of, slack_rows
 from ..shared.tiling_record import ceil_div
@@ -135,6 +136,8 @@ def broken_checks(record: Record, platform: PlatformInfo) -> list[tuple[Check[Re
 
 def check_record(record: Record, platform: PlatformInfo) -> None:
     """Raise TilingError or CapacityError naming every demand the record breaks."""
+    instance(record, Record, "record")
+    instance(platform, PlatformInfo, "platform")
     raise_broken(broken_checks(record, platform))
 
 

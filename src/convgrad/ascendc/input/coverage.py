@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convgrad.core import layouts
+from convgrad.core.arrays import as_array
 
 from ..device.conv_type import ConvDtype, half
 from ..device.global_tensor import GlobalTensor
 from ..device.platform import PlatformInfo
+from ..shared.arguments import launched
 from ..shared.coverage import AnyCore, Findings, KernelReport, Ledger, Steps, dry_tensor, run_on_cores
 from .checks import check_record
 from .kernel import Conv3DBackpropInput
@@ -56,7 +58,7 @@ def check_kernel(
 
     `author(core)` is the kernel of one core; `yield` in it stands for SyncAll.
     """
-    sizes = platform or PlatformInfo()
+    cores, sizes = launched(author, tiling, TConv3DBackpropInputTiling, cores, platform)
     check_record(tiling, sizes)
     storage = input_types(dtype)[0].storage
     ledger = Ledger(tiling.grad_input_size)
@@ -106,13 +108,14 @@ def run_kernel(
     cores: int = 24, dtype: ConvDtype = half, platform: PlatformInfo | None = None,
 ) -> NDArray[Any]:  # fmt: skip
     """Run the same kernel with arithmetic, strictly; gradInput in NDC1HWC0, NaN wherever nothing was written."""
+    cores, sizes = launched(author, tiling, TConv3DBackpropInputTiling, cores, platform)
     storage = input_types(dtype)[0].storage
     grad_input: NDArray[Any] = np.full(tiling.grad_input_size, np.nan, storage)
-    grad_output = GlobalTensor(grad_output_gm, name="gradOutput")
-    others = (GlobalTensor(weight_gm, name="weight"), GlobalTensor(grad_input, name="gradInput"))
+    grad_output = GlobalTensor(as_array(grad_output_gm, "grad_output_gm"), name="gradOutput")
+    others = (GlobalTensor(as_array(weight_gm, "weight_gm"), name="weight"), GlobalTensor(grad_input, name="gradInput"))
 
     def new_kernel(core: int) -> Conv3DBackpropInput:
-        return Conv3DBackpropInput(*input_types(dtype), block_idx=core, platform=platform)
+        return Conv3DBackpropInput(*input_types(dtype), block_idx=core, platform=sizes)
 
     run_on_cores(author, [Core(number, cores, tiling, grad_output, new_kernel, *others) for number in range(cores)])
     return grad_input

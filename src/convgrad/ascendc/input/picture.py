@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from convgrad.core.arguments import text
+
 from ..device.errors import TilingError
+from ..shared.arguments import instance, instances, some_cores, whole
 from ..shared.picture import Page, Piece, SmallPlane, Turn, draw_page, small_planes_of, turns
 from ..shared.picture_window import Cell, GridView, taps_at
 from ..shared.svg import FAINT, INK, Canvas, core_colour
@@ -21,6 +24,11 @@ def draw_walk(
     t: TConv3DBackpropInputTiling, blocks: Sequence[Block], cores: int, *, title: str = "", plane: int | None = None
 ) -> str:
     """The picture of a tiling's walk, as the text of an SVG file. `plane` chooses the gradInput plane shown."""
+    instance(t, TConv3DBackpropInputTiling, "t")
+    blocks, cores = instances(Block, blocks, "blocks"), some_cores(cores)
+    title, plane = text("title", title), None if plane is None else whole(plane, "plane")
+    if not blocks:
+        raise TilingError("blocks are none: there is no walk to draw", "picture.empty")
     if plane is not None and plane not in {block.plane for block in blocks}:
         raise TilingError(f"plane must be a gradInput plane, 0...{t.di - 1}, got {plane}", "picture.plane")
     reached = [one for one in sorted({block.plane for block in blocks}) if t.depth_taps(one)]

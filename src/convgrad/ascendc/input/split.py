@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..device.errors import TilingError
+from ..shared.arguments import instance, some_cores
 from ..shared.plan import Plan
 from ..shared.split import flat_share
 from ..shared.tiling_record import ceil_div
@@ -78,6 +79,8 @@ def flat_blocks(t: TConv3DBackpropInputTiling, cores: int) -> Iterator[Block]:
 
     b = (mi * batch * di + batch index * di + plane) * n pieces + ni
     """
+    instance(t, TConv3DBackpropInputTiling, "t")
+    cores = some_cores(cores)
     if t.singleCoreCout1 < t.cout1:
         raise TilingError(
             f"the flat block list does not split K; singleCoreCout1 {t.singleCoreCout1} must be cout1 "
@@ -145,6 +148,8 @@ class CoreGrid:
 
 def grid_blocks(t: TConv3DBackpropInputTiling, grid: CoreGrid) -> Iterator[Block]:
     """Every block of a fixed grid, core by core; a core loops over its batches and planes. `t` is `grid.record(t)`."""
+    instance(t, TConv3DBackpropInputTiling, "t")
+    instance(grid, CoreGrid, "grid")
     index = 0
     for core in range(grid.cores):
         ki, ni, mi, batch_piece, d_piece = grid.indices(core)

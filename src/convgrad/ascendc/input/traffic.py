@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..device.platform import PlatformInfo
+from ..shared.arguments import instance, instances, some_cores
 from ..shared.tiling_record import ceil_div
 from ..shared.traffic import Traffic, TrafficReport, hardware_warnings, store_fill, sum_blocks
 from .checks import a1_bytes, b1_bytes, l1_bytes, weights_stay
@@ -80,6 +81,9 @@ def traffic_report(
     t: TConv3DBackpropInputTiling, blocks: Sequence[Block], cores: int, platform: PlatformInfo | None = None
 ) -> InputTrafficReport:
     """Traffic and balance of all blocks; blocks of one shape, start row and number of window planes count alike."""
+    instance(t, TConv3DBackpropInputTiling, "t")
+    blocks, cores = instances(Block, blocks, "blocks"), some_cores(cores)
+    platform = PlatformInfo() if platform is None else instance(platform, PlatformInfo, "platform")
     known: dict[tuple[int, int, int, int, int], Traffic] = {}
     amounts = []
     for block in blocks:
@@ -91,7 +95,7 @@ def traffic_report(
     e = t.element_bytes
     return InputTrafficReport(
         total, per_core, len(blocks), (t.grad_output_size * e, t.weight_size * e, t.grad_input_size * e),
-        store_fill(t, l1_bytes(t), platform or PlatformInfo()),
+        store_fill(t, l1_bytes(t), platform),
         (a1_bytes(t) * t.al1Pbuffer, b1_bytes(t) * t.bl1Pbuffer), input_warnings(t),
     )  # fmt: skip
 

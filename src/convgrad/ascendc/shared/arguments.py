@@ -52,6 +52,20 @@ def whole(number: object, name: str) -> int:
         raise TilingError(error.message, f"argument.{name}") from None
 
 
+def instances(kind: type[Kind], given: object, name: str) -> list[Kind]:
+    """A list of objects of this package."""
+    if not isinstance(given, Sequence):
+        raise TilingError(f"{name} must be a list of {kind.__name__}, got {told(given)}", f"argument.{name}")
+    return [instance(one, kind, name) for one in given]
+
+
+def some_cores(given: object) -> int:
+    """A number of cores."""
+    if (cores := whole(given, "cores")) < 1:
+        raise TilingError(f"cores must be positive, got {cores}", "argument.cores")
+    return cores
+
+
 def three(given: object, name: str) -> Triple:
     """A number for depth, rows and columns each; one number stands for all three."""
     found = arguments.entries(name, given)
@@ -94,6 +108,17 @@ def instance(given: object, kind: type[Kind], name: str) -> Kind:
     if not isinstance(given, kind):
         raise TilingError(f"{name} must be a {kind.__name__}, got {told(given)}", f"argument.{name}")
     return given
+
+
+def launched(
+    author: object, tiling: object, kind: type[Any], cores: object, platform: PlatformInfo | None
+) -> tuple[int, PlatformInfo]:
+    """The number of cores and the platform of a launch, whose kernel is a function and whose record is of a kind."""
+    if not callable(author):
+        raise TilingError(f"author must be a function of a core, got {told(author)}", "argument.author")
+    instance(tiling, kind, "tiling")
+    sizes = PlatformInfo() if platform is None else instance(platform, PlatformInfo, "platform")
+    return some_cores(cores), sizes
 
 
 def operands(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from ..device.errors import TilingError
 from ..device.platform import PlatformInfo
 from .record_checks import l0a_bytes, l0b_bytes, l0c_bytes
 from .tiling_record import TilingRecord
@@ -101,6 +102,9 @@ class TrafficReport:
 
 def sum_blocks(blocks: Sequence[Any], amounts: Sequence[Traffic], cores: int) -> tuple[Traffic, tuple[int, ...]]:
     """The traffic of all blocks, and the multiply-adds of each core."""
+    used = max((block.core for block in blocks), default=0) + 1
+    if cores < used:
+        raise TilingError(f"cores must be at least {used}, to which the blocks go, got {cores}", "argument.cores")
     total, per_core = Traffic(), [0] * cores
     for block, amount in zip(blocks, amounts, strict=True):
         total.add(amount)
