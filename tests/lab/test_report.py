@@ -245,6 +245,8 @@ def test_light_dark_and_phone(opened, tmp_path):
     opened.set_viewport_size({"width": 390, "height": 844})
     opened.click("text=alpha")
     assert opened.evaluate("document.documentElement.scrollWidth") <= 390
+    before = "(n) => getComputedStyle(document.querySelector(`tr.case > :nth-child(${n})`), '::before').content"
+    assert [opened.evaluate(before, n) for n in (4, 7)] == ['"mean ULP "', '"time "']  # a card names its numbers
     opened.screenshot(path=tmp_path / "phone.png")
     assert (tmp_path / "phone.png").stat().st_size > 10_000
 

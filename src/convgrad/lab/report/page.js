@@ -8,6 +8,11 @@
 
   const say = (text) => (constants.words || {})[text] || text;
 
+  // On a phone a case is a card: the style sheet puts the table's own heads, in their language, before its numbers.
+  document.querySelectorAll("#cases > thead th").forEach((head, i) => {
+    body.style.setProperty(`--head${i + 1}`, JSON.stringify(`${head.textContent.trim()} `));
+  });
+
   // Elements are made from text and attributes only: nothing of a case is ever read as HTML.
   const make = (name, attributes, ...children) => {
     const e = document.createElement(name);
