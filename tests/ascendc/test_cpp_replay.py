@@ -69,3 +69,37 @@ def test_replay_of_right_kernels_has_their_bits(tmp_path: Path) -> None:
         assert ran.code == 0 and not replay.findings
         result = next(number for number, region in replay.launch.regions.items() if region.name == "gradWeight")
         assert replay.memory[result].view(np.float32).tobytes() == ran.result.tobytes(), seed
+
+
+def test_replay_of_several_planes_a_walk(tmp_path: Path) -> None:
+    """The older spelling: planes of a walk and columns that run on are in the trace; the model walks and sums alike."""
+    rng, most, ran_on = np.random.default_rng(9), 0, 0
+    for seed in range(8):
+        problem = random_problem(seed)
+        grad_output, weight, input = (rng.normal(size=one.shape).astype(np.float16) for one in problem.arrays())
+        trace = tmp_path / "trace.jsonl"
+        record = forced_small_tiles(input_record(problem), seed)
+        ran = run_input(program("operator_input.cpp", "-DNUMBER=half"), problem, record, 1 + seed, tmp_path,
+                        operands=(grad_output, weight), CONVGRAD_TILE_TRACE=str(trace))  # fmt: skip
+        files = [(tmp_path / f"operand{number}.bin").read_bytes() for number in range(3)]
+        replay = replayed(trace, dict(zip(("tiling", "weight", "gradOutput"), files, strict=True)))
+        assert ran.code == 0 and not replay.findings
+        most = max([most, *(walk.planes for walk in replay.walks)])
+        assert len(replay.blocks()) == sum(walk.planes for walk in replay.walks)
+        result = next(number for number, region in replay.launch.regions.items() if region.name == "gradInput")
+        assert replay.memory[result].tobytes() == ran.result.tobytes(), seed
+
+        sums = forced_small_filter_tiles(filter_record(problem), seed)[0]
+        ran = run_filter(program("operator_filter.cpp", "-DNUMBER=half"), problem, sums, 1 + seed, tmp_path,
+                         operands=(input, grad_output), CONVGRAD_TILE_TRACE=str(trace))  # fmt: skip
+        files = [(tmp_path / f"operand{number}.bin").read_bytes() for number in range(3)]
+        replay = replayed(trace, dict(zip(("tiling", "input", "gradOutput"), files, strict=True)))
+        assert ran.code == 0 and not replay.findings
+        per_plane = sums.cin1 * 16 * sums.hk * sums.wk
+        ran_on += any(walk.shape[1] > per_plane for walk in replay.walks)
+        columns = sum(walk.shape[1] for walk in replay.walks)
+        blocks = replay.blocks()
+        assert max(block.N for block in blocks) <= per_plane and sum(block.N for block in blocks) == columns
+        result = next(number for number, region in replay.launch.regions.items() if region.name == "gradWeight")
+        assert replay.memory[result].view(np.float32).tobytes() == ran.result.tobytes(), seed
+    assert most == 2 and ran_on > 1

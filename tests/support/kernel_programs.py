@@ -116,15 +116,17 @@ def run_input(
 
 
 def check_grad_input(
-    binary: Path, problem: TileProblem, record: TConv3DBackpropInputTiling, cores: int, scratch: Path, dtype: str
-) -> None:
+    binary: Path, problem: TileProblem, record: TConv3DBackpropInputTiling, cores: int, scratch: Path, dtype: str,
+    **environment: str,
+) -> None:  # fmt: skip
     """Small integers exactly; real numbers within one rounding of the exact gradient, and the bits of the model."""
     storage, rng = rounding.storage(dtype), np.random.default_rng(problem.seed)
     shape = problem.input_shape if problem.output_padding is None else None
     extra = {} if problem.output_padding is None else {"output_padding": problem.output_padding}
     for operands in (problem.arrays()[:2], [rng.normal(size=one.shape) for one in problem.arrays()[:2]]):
         grad_output, weight = (one.astype(storage) for one in operands)
-        ran = run_input(binary, problem, record, cores, scratch, dtype=dtype, operands=(grad_output, weight))
+        ran = run_input(binary, problem, record, cores, scratch, dtype=dtype, operands=(grad_output, weight),
+                        **environment)  # fmt: skip
         assert (ran.stderr, ran.code) == ("", 0), problem
         got = from_ndc1hwc0(ran.result, problem.cin)
         values = [one.astype(np.float64) for one in (grad_output, weight)]
@@ -143,14 +145,15 @@ def check_grad_input(
 
 
 def check_grad_weight(
-    binary: Path, problem: TileProblem, record: TConv3DBpFilterTiling, cores: int, scratch: Path, dtype: str
-) -> None:
+    binary: Path, problem: TileProblem, record: TConv3DBpFilterTiling, cores: int, scratch: Path, dtype: str,
+    **environment: str,
+) -> None:  # fmt: skip
     """Small integers exactly; real numbers within what float32 sums may err."""
     storage, rng = rounding.storage(dtype), np.random.default_rng(problem.seed)
     grad_output, _, input = problem.arrays()
     for operands in ((input, grad_output), [rng.normal(size=one.shape) for one in (input, grad_output)]):
         x, go = (one.astype(storage) for one in operands)
-        ran = run_filter(binary, problem, record, cores, scratch, dtype=dtype, operands=(x, go))
+        ran = run_filter(binary, problem, record, cores, scratch, dtype=dtype, operands=(x, go), **environment)
         assert (ran.stderr, ran.code) == ("", 0), problem
         values = go.astype(np.float64), x.astype(np.float64)
         exact = plain_grad_weight(problem, *values)

@@ -1,5 +1,5 @@
-"""`make sanitize`: the C tests, the examples, random call sequences and calls at hard moments (c_reliability.py) under
-ASan with UBSan, and under TSan.
+"""`make sanitize`: the C tests, the examples, random call sequences, calls at hard moments (c_reliability.py), Ascend
+C kernels, right and with mistakes, under ASan with UBSan, and under TSan. `PARTS=kernels` names some of it.
 
 The library itself is built with the sanitizer, so every access inside it is watched.
 """
@@ -14,7 +14,10 @@ from pathlib import Path
 
 from c_programs import ROOT, SOURCES, build, run, sanitized_prefix
 from c_reliability import ENDS, Build, allocation_failures, exit_cases, exit_orders, forks
+from call_sequences import sequences
+from kernel_programs import check_grad_input, check_grad_weight, filter_record, input_record, program
 from outcome import Outcome
+from tile_problems import forced_small_filter_tiles, forced_small_tiles, random_problem
 
 SEQUENCES = os.environ.get("SEQUENCES", "20000")
 # Running out of memory is an answer the library has to give, so the allocators must not stop the program.
@@ -23,8 +26,62 @@ OPTIONS = {"ASAN_OPTIONS": ALLOCATOR, "UBSAN_OPTIONS": "print_stacktrace=1", "TS
 EXAMPLES = sorted((ROOT / "examples/08_from_c").glob("*.c*"))
 
 
+MISTAKES = {
+    "diagnoses.cpp": re.findall(r'\bis\("([\w.]+)"', (ROOT / "tests/kernels/diagnoses.cpp").read_text("utf-8")),
+    "local_memory.cpp": ["", "alloc", "deque", "free", "range", "length", "capacity", "event", "past"],
+    "flags.cpp": ["n", "s", "w"],
+    "launches.cpp": [""],
+}
+"""Programs that make mistakes on demand: whatever they find, nothing is undefined."""
+
+
+def kernels(sanitizer: str) -> int:
+    """Whole kernels on random problems, every mistake, and random call sequences; the number of failures."""
+    library = sanitized_prefix(sanitizer) / "lib64"
+    flags = ("-O1", "-g", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all", f"-L{library}")
+    environment = {**OPTIONS, "LD_LIBRARY_PATH": str(library)}
+    failures = 0
+
+    def tell(name: str, wrong: str) -> None:
+        nonlocal failures
+        failures += bool(wrong)
+        print(f"{'FAIL' if wrong else 'ok  '} {sanitizer:18} kernel {name}", flush=True)
+        print(wrong[-6000:], end="")
+
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        whole: list[tuple[str, tuple[str, ...]]] = [
+            ("documented_input", ()), ("operator_input", ()), ("operator_input", ("-DZEROS_BY=1",)),
+            ("operator_input", ("-DZEROS_BY=2",)), ("documented_filter", ()), ("operator_filter", ()),
+        ]  # fmt: skip
+        for name, own in whole:
+            binary, wrong = program(f"{name}.cpp", *own, *flags), ""
+            for seed in range(6):
+                problem = random_problem(seed)
+                try:
+                    if name.endswith("input"):
+                        given = forced_small_tiles(input_record(problem), seed)
+                        check_grad_input(binary, problem, given, 1 + seed, scratch, "float16", **environment)
+                    else:
+                        sums = forced_small_filter_tiles(filter_record(problem), seed)[0]
+                        check_grad_weight(binary, problem, sums, 1 + seed, scratch, "float16", **environment)
+                except AssertionError as error:
+                    wrong += f"{error}\n"
+            tell(f"{name} {' '.join(own)}", wrong)
+    for source, mistakes in MISTAKES.items():
+        for mistake in mistakes:
+            done = run(program(source, *flags), *filter(None, [mistake]), environment=environment)
+            clean = done.returncode in (0, 1) and not re.search("Sanitizer:|runtime error:", done.stderr)
+            tell(f"{source} {mistake}", "" if clean else done.stderr or str(done.returncode))
+    asked = "\n".join(map(str, sequences(int(SEQUENCES) // 10)))
+    done = run(program("sequences.cpp", *flags), text=asked, environment={**environment, "CONVGRAD_TILE": "ignore"},
+               timeout=3600)  # fmt: skip
+    tell("call sequences", "" if done.returncode == 0 and done.stdout.count("bytes ") else done.stderr)
+    return failures
+
+
 def programs(sanitizer: str) -> int:
-    """Runs everything under one sanitizer; the number of failures."""
+    """Runs everything of the C door under one sanitizer; the number of failures."""
     library = sanitized_prefix(sanitizer)
     flags = (f"-fsanitize={sanitizer}", "-fno-omit-frame-pointer")
     failures = 0
@@ -73,7 +130,8 @@ def programs(sanitizer: str) -> int:
 
 def main() -> int:
     chosen = sys.argv[1:] or ["address,undefined", "thread"]
-    return 1 if sum(programs(sanitizer) for sanitizer in chosen) else 0
+    parts = [part for part in (programs, kernels) if part.__name__ in os.environ.get("PARTS", "programs kernels")]
+    return 1 if sum(part(sanitizer) for sanitizer in chosen for part in parts) else 0
 
 
 if __name__ == "__main__":

@@ -430,7 +430,7 @@ class Replay:
             ]
             return tuple(input_blocks(self.record, planes))
         if isinstance(self.record, TConv3DBpFilterTiling):
-            return tuple(filter_blocks(self.record, self.walks))
+            return tuple(filter_blocks(self.record, one_plane_each(self.record, self.walks)))
         return ()
 
 
@@ -459,6 +459,23 @@ def input_blocks(t: TConv3DBackpropInputTiling, walks: list[Walk]) -> Iterator[B
             couts.index(rest // fractal), M, K, N, first_row, walk.start[1], walk.grad_output, walk.other,
             usual if walk.output is None else walk.output, walk.atomic,
         )  # fmt: skip
+
+
+def one_plane_each(t: TConv3DBpFilterTiling, walks: list[Walk]) -> list[Walk]:
+    """Walks whose columns run on into the next window planes (the older spelling) as one for each plane."""
+    pieces = []
+    for walk in walks:
+        per_block, (M, N, K) = t.window_area * t.c0, walk.shape
+        first = (walk.output or 0) // (per_block * t.weight_cout) % t.cin1G
+        start, blocks = 0, ceil_div(N, per_block)
+        while start < blocks:
+            count = min(t.cin1G - (first + start) % t.cin1G, blocks - start)
+            output = None if walk.output is None else walk.output + start * per_block * t.weight_cout
+            other = walk.other + start * t.hi * t.wi * t.c0
+            shape = M, min(count * per_block, N - start * per_block), K
+            pieces.append(replace(walk, shape=shape, other=other, output=output))
+            start += count
+    return pieces
 
 
 def filter_blocks(t: TConv3DBpFilterTiling, walks: list[Walk]) -> Iterator[FilterBlock]:

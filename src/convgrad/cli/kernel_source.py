@@ -178,7 +178,11 @@ def program_text(path: str, text: str, entry: Entry, roles: Sequence[str], tilin
     texts = json.dumps(", ".join(["blocks", *roles]))
     call = ", ".join(["static_cast<uint32_t>(std::atoi(arguments[1]))", *passed])
     written = "".join(f"    cgt_driver::kept(arguments[{number + 2}], {role});\n" for number, role in enumerate(memory))
-    return f"""#define main cgt_main_of_the_author
+    # g++ takes a file that #line names for a header, and warns of types there that belong to one file.
+    return f"""#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wsubobject-linkage"
+#endif
+#define main cgt_main_of_the_author
 #line 1 {json.dumps(path)}
 {text}
 #undef main

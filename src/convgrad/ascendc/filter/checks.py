@@ -107,8 +107,9 @@ def filter_mistakes(
     ]  # fmt: skip
     broken = [Mistake(rule, found, advice) for broken, rule, found, advice in rows if broken][:1]
     cin_blocks = n_total // (t.window_area * t.c0)
+    planes = min(t.dk - kd, t.di - b.plane) if cin_blocks > t.cin1G else 1  # columns may run on in the older spelling
     return (
         broken
-        or past_the_end("pointer.cin_range", "cin blocks of the input", b.block, cin_blocks, t.cin1G)
+        or past_the_end("pointer.cin_range", "cin blocks of the input", b.block, cin_blocks, planes * t.cin1G)
         or past_the_end("pointer.cout_range", "channels of gradWeight", a.block * t.c0, m_total, t.weight_cout)
     )
