@@ -207,15 +207,31 @@ bool inside(const Place& place, Whole start, Whole count, const std::string& doi
     return true;
 }
 
+// happened_before of neighbouring cells, whose answer is mostly that of the cell before.
+class Before {
+public:
+    bool operator()(int thread, uint16_t clock) {
+        if (thread != thread_ || clock != clock_)
+            thread_ = thread, clock_ = clock, answer_ = happened_before(thread, clock);
+        return answer_;
+    }
+
+private:
+    int thread_ = -1;
+    uint16_t clock_ = 0;
+    bool answer_ = false;
+};
+
 void mark_store(const Place& place, int64_t start, int64_t count, bool add) {
     const Units units = units_of(place, start, count);
+    Before plain_before, fill_before;
     const auto core = static_cast<int16_t>(thread_number());
     const uint16_t clock = core_clock();
     mark_writer(place.region);
     for (Cell* cell = units.first; cell != units.last; ++cell) {
         if (add) {
             if (cell->filler < 0 && cell->stores == 0) cell->flags |= kAddedBlind;
-            if (cell->plain >= 0 && cell->plain != core && !happened_before(cell->plain, cell->plain_clock))
+            if (cell->plain >= 0 && cell->plain != core && !plain_before(cell->plain, cell->plain_clock))
                 cell->flags |= kTwoCores;
             cell->adds = static_cast<uint8_t>(cell->adds + (cell->adds < 255));
         } else {
@@ -223,7 +239,7 @@ void mark_store(const Place& place, int64_t start, int64_t count, bool add) {
             if (cell->last >= 0) cell->flags |= kOverwritten | (cell->last != core ? kTwoCores : 0);
             cell->stores = static_cast<uint8_t>(cell->stores + (cell->stores < 255));
         }
-        if (cell->filler >= 0 && cell->filler != core && !happened_before(cell->filler, cell->fill_clock))
+        if (cell->filler >= 0 && cell->filler != core && !fill_before(cell->filler, cell->fill_clock))
             cell->flags |= kRacing;
         cell->last = core, cell->last_clock = clock;
     }

@@ -1,5 +1,6 @@
 #include "object.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -132,25 +133,27 @@ void Object::put(const Place& to, Whole start, int64_t rows, int64_t column, boo
     if (!inside(to, start, Whole(rows) * kLanes, doing, where)) return;
     const int64_t first = start.clamped();
     mark_store(to, first, rows * kLanes, add);
-    const int dtype = float_result_ ? CG_FLOAT32 : format_ == CGT_HALF ? CG_FLOAT16 : CG_BFLOAT16;
-    for (int64_t row = 0; row < rows; ++row)
-        for (int64_t lane = 0; lane < kLanes; ++lane) {
-            const float value = row < tile_->m_length ? l0c_[row * tile_->n_length + column + lane]
-                                                      : std::numeric_limits<float>::quiet_NaN();
-            char* at = to.at(first + row * kLanes + lane);
-            if (float_result_) {
-                float old = 0;
-                std::memcpy(&old, at, sizeof old);
-                const float sum = add ? old + value : value;
-                std::memcpy(at, &sum, sizeof sum);
-                continue;
-            }
-            uint16_t code = format_ == CGT_HALF ? convgrad_tile::half_bits(value) : convgrad_tile::bfloat16_bits(value);
+    const int dtype = format_ == CGT_HALF ? CG_FLOAT16 : CG_BFLOAT16;
+    float values[kLanes], old[kLanes];
+    for (int64_t row = 0; row < rows; ++row) {
+        char* at = to.at(first + row * kLanes);
+        if (row < tile_->m_length) std::memcpy(values, l0c_.data() + row * tile_->n_length + column, sizeof values);
+        else std::fill_n(values, kLanes, std::numeric_limits<float>::quiet_NaN());
+        if (float_result_) {
+            if (add) std::memcpy(old, at, sizeof old);
+            for (int64_t lane = 0; lane < kLanes && add; ++lane) values[lane] = old[lane] + values[lane];
+            std::memcpy(at, values, sizeof values);
+            continue;
+        }
+        for (int64_t lane = 0; lane < kLanes; ++lane, at += sizeof(uint16_t)) {
+            const uint16_t code = format_ == CGT_HALF ? convgrad_tile::half_bits(values[lane])
+                                                      : convgrad_tile::bfloat16_bits(values[lane]);
             if (!add) std::memcpy(at, &code, sizeof code);
             else
                 cg::store_from_double(at, 0, dtype,
                                       cg::load_as_double(at, 0, dtype) + cg::load_as_double(&code, 0, dtype));
         }
+    }
 }
 
 void Object::tell(const Tile& tile, bool computed, cgt_tile* told) {
