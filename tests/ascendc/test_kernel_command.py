@@ -176,7 +176,7 @@ def test_kernels_in_the_older_spelling(capsys, kernel):
     [
         (["missing.cpp", "--line", LINE], 2, "missing.cpp: No such file"),
         ([str(KERNELS / "files.h"), "--line", LINE], 2, "defines no __global__ function"),
-        ([str(KERNELS / "launches.cpp"), "--line", LINE], 2, "2 __global__ functions: --entry one of twice, number_b"),
+        ([str(KERNELS / "launches.cpp"), "--line", LINE], 2, "6 __global__ functions: --entry one of twice, number_b"),
         ([str(KERNELS / "launches.cpp"), "--line", LINE, "--entry", "twice"], 2, "'twice<half>' names an instance"),
         ([str(KERNELS / "launches.cpp"), "--line", LINE, "--entry", "twices"], 2, "did you mean twice?"),
         ([str(KERNELS / "flags.cpp"), "--line", LINE], 2, "what is argument numbers? --args tells"),
