@@ -153,8 +153,14 @@ def test_two_dumps_are_compared(tmp_path):
     layers = judged(one, other=other)
     assert [g.findings.passed for g in layers[0].gradients] == [False, True]
     assert "not in the other dump" in layers[1].remark
+    turned = judged(other, other=one)
+    assert [x.remark for x in turned[1:]] == ["is in the other dump only"] * 4 and not turned[1].passed
     target = tmp_path / "two.csv"
     assert main(["dump", str(one), str(other), "--csv", str(target)]) == 1
+    page = tmp_path / "two.html"
+    assert main(["dump", str(one), str(other), "--html", str(page)]) == 1
+    shown = page.read_text("utf-8")
+    assert "beside those of the other dump" in shown and "recomputed on" not in shown and "not explained" not in shown
     first, second = list(csv.DictReader(io.StringIO(target.read_text("utf-8"))))
     assert first["Result"] == "error" and second["Result"] == "pass"
     assert second["Data_name"] == str(["Functional.conv1d.0.backward.output.2.pt"] * 2)

@@ -33,6 +33,7 @@ from convgrad.lab.judging.findings import Findings, find
 
 ACCEPTED, LOWERED, REFUSED = "accepted", "lowered", "refused"
 STATISTICS_ONLY = "statistics only"
+ONLY_THERE = "is in the other dump only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,15 @@ def rules_of(product: str, math: str | None) -> Rules:
 def judge(
     dump: Dump, products: Sequence[str], math: str | None, chosen: Sequence[Standard], other: Dump | None = None
 ) -> list[Layer]:
-    """Every call in order; gradients are recomputed on the first product, or taken from the other dump."""
+    """Every call in order; gradients are recomputed on the first product, or taken from the other dump.
+
+    Calls that only the other dump has come last.
+    """
     partners = {} if other is None else {e.name: e for e in other.entries}
-    return [_layer(dump, entry, products, math, chosen, other, partners.get(entry.name)) for entry in dump.entries]
+    layers = [_layer(dump, entry, products, math, chosen, other, partners.get(entry.name)) for entry in dump.entries]
+    mine = {e.name for e in dump.entries}
+    only = (e for name, e in partners.items() if name not in mine and e.backward_input is not None)
+    return [*layers, *(Layer(e, "", (), (), ONLY_THERE, missing=True) for e in only)]
 
 
 def _layer(
@@ -125,7 +132,7 @@ def _layer(
         else:
             gradients = _recomputed(dump, call, decisions[0].plan, chosen)
     except _Missing as error:
-        return Layer(entry, line, answers, (), str(error), missing=True)
+        return Layer(entry, line, answers, (), error.reason, missing=True)
     except Unreadable as error:
         only = STATISTICS_ONLY in error.reason
         return Layer(entry, line, answers, (), STATISTICS_ONLY if only else str(error), unreadable=not only)

@@ -18,6 +18,7 @@ from convgrad.text.language import say
 from convgrad.text.page_frame import card, page, table
 from convgrad.text.spreadsheet import quoted
 
+_STAGES = ("operand rounding", "accumulation", "result rounding", "unexplained")
 EXTRA = ("Layer", "Product", "Standard", "Cause", "Operand rounding", "Accumulation", "Result rounding", "Unexplained")
 
 
@@ -73,7 +74,7 @@ def _ours(layer: Layer, g: Gradient, product: str) -> Iterator[Any]:
     standards = ", ".join(f"{j.standard} ({j.date})" for j in g.findings.judged)
     yield from (layer.entry.layer, product, standards, g.cause)
     parts = {} if g.findings.anatomy is None else dict(g.findings.anatomy.parts)
-    yield from (parts.get(n, 0.0) for n in ("operand rounding", "accumulation", "result rounding", "unexplained"))
+    yield from (parts.get(n, 0.0) for n in _STAGES)
 
 
 def text(layers: Sequence[Layer]) -> str:
@@ -113,11 +114,13 @@ def _verdict(layer: Layer) -> str:
 def html(title: str, layers: Sequence[Layer], product: str) -> str:
     """One page: counts, the table of calls, each refusal, each gradient with where its error comes from."""
     counts = summary(layers)
+    compared = any(g.other is not None for x in layers for g in x.gradients)
     tiles = [f'<div class="tile"><b>{counts["calls"]}</b><span>{say("convolution calls")}</span></div>']
     if counts["gradients"]:
         failing = counts["gradients"] - counts["passed"]
         tiles.append(f'<div class="tile accepted"><b>{counts["passed"]}</b><span>{say("gradients pass")}</span></div>')
-        tiles.append(f'<div class="tile fail"><b>{failing}</b><span>{say("not explained")}</span></div>')
+        word = say("gradients fail" if compared else "not explained")
+        tiles.append(f'<div class="tile fail"><b>{failing}</b><span>{word}</span></div>')
     rows_of_tiles = [f'<div class="tiles">{"".join(tiles)}</div>']
     for name, answers in counts["answers"].items():
         each = "".join(
@@ -127,17 +130,23 @@ def html(title: str, layers: Sequence[Layer], product: str) -> str:
         rows_of_tiles.append(f'<div class="tiles">{each}</div>')
     body = [f'<section class="summary products" aria-label="summary">{"".join(rows_of_tiles)}</section>']
     body.append(card("Calls", "in order of execution", table(("layer", "call", "answers", "gradients", "line"), (
-        f"<tr><td><b>{escape(x.entry.layer)}</b></td><td>{escape(x.entry.name)}</td><td>{_badges(x)}</td>"
+        f"<tr><td><b>{escape(x.entry.layer)}</b></td><td>{_call(x)}</td><td>{_badges(x)}</td>"
         f"<td>{escape(_verdict(x))}</td><td class=l><code>{escape(x.line or say(x.remark))}</code></td></tr>"
         for x in layers
     ))))
     if counts["gradients"]:
-        head = ("layer", "gradient", "verdict", "cause", "max abs", "max ULP", "operand rounding", "accumulation",
-                "result rounding", "unexplained")  # fmt: skip
+        head = ("layer", "gradient", "verdict", *(() if compared else ("cause",)), "max abs", "max ULP",
+                *(() if compared else _STAGES))  # fmt: skip
         rows = (_gradient_row(x, g) for x in layers for g in x.gradients)
-        remark = f"recomputed on {product}; the last four are root mean squares of what each stage adds"
-        body.append(card("Gradients", remark, table(head, rows, numbers_from=4)))
+        remark = "beside those of the other dump" if compared else (
+            f"recomputed on {product}; the last four are root mean squares of what each stage adds")
+        body.append(card("Gradients", remark, table(head, rows, numbers_from=3 if compared else 4)))
     return page(title, f"{counts['calls']} calls, {counts['gradients']} gradients", body)
+
+
+def _call(layer: Layer) -> str:
+    """Its entry, where that is not the layer's name already."""
+    return "" if layer.entry.layer == layer.entry.name else escape(layer.entry.name)
 
 
 def _badges(layer: Layer) -> str:
@@ -150,11 +159,11 @@ def _badges(layer: Layer) -> str:
 def _gradient_row(layer: Layer, g: Gradient) -> str:
     m = g.findings.metrics
     parts = {} if g.findings.anatomy is None else dict(g.findings.anatomy.parts)
-    names = ("operand rounding", "accumulation", "result rounding", "unexplained")
-    numbers = (m.max_abs, m.max_ulp, *(parts.get(n, 0.0) for n in names))
+    numbers = (m.max_abs, m.max_ulp, *(parts.get(n, 0.0) for n in _STAGES if g.other is None))
+    cause = f"<td>{escape(say(g.cause) or '–')}</td>" if g.other is None else ""
     word = "pass" if g.findings.passed else "fail"
     cells = "".join(f'<td class="heat">{value:.3g}</td>' for value in numbers)
     return (
         f"<tr><td><b>{escape(layer.entry.layer)}</b></td><td>{g.name}</td>"
-        f'<td><span class="badge {word}">{say(word)}</span></td><td>{escape(say(g.cause) or "–")}</td>{cells}</tr>'
+        f'<td><span class="badge {word}">{say(word)}</span></td>{cause}{cells}</tr>'
     )
