@@ -184,12 +184,15 @@ def test_the_preset_obeys_the_documents_rules():
     ordinary = cases[:96]
     assert sum(c.fill_words == "uniform:-5:5" for c in ordinary) == 48
     for c in ordinary:
-        for n in c.request.input.shape[2:]:
+        for n in (*c.request.input.shape, c.request.grad_output.shape[1]):
             assert n & (n - 1) == 0 or n & (n + 1) == 0
         for v in c.fill if c.fill[0].kind == "normal" else ():
             assert -5 <= v.numbers[0] <= 5 and 0.1 <= v.numbers[1] <= 2
     special = {c.fill_words for c in cases[96:]}
-    assert {"constant:nan", "constant:inf", "constant:-inf", "infinities"} < special and len(cases) == 96 + 16
+    assert {"constant:nan", "constant:inf", "constant:-inf", "infinities"} < special and len(cases) == 96 + 18
+    empty = [c.request for c in cases if "empty" in c.name and "fp16" in c.name]
+    assert [[0 in s.shape for s in (r.grad_output, r.input, r.weight)] for r in empty] == [
+        [True, True, False], [False, True, True], [True, False, True]]
     assert all(convgrad.check(c.request).ok for c in ordinary)
     assert np.isinf(values.fill(values.parse("infinities"), (3,), "float16", 0, 0)).all()
     assert math.isnan(values.parse("constant:nan").numbers[0])

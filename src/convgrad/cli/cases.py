@@ -56,7 +56,8 @@ def _add_gen(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     sets = ", ".join(f"{name} = {text}" for name, text in values.STANDARD_SETS.items())
     parser = verbs.add_parser(
         "gen", help="generate cases", description=f"Shapes: {', '.join(generate.SHAPES)}. Fillings: {sets}, "
-        "`all` for every one of them, or any word such as uniform:-1:1.",
+        f"`all` for every one of them, or any word such as uniform:-1:1. {', '.join(values.WITHDRAWN_SETS)}: of the "
+        "commercial standard of 2026-04-09, withdrawn 2026-04-22.",
     )
     parser.add_argument("shapes", nargs="+", choices=generate.SHAPES, metavar="SHAPES",
                         help="sets of shapes, see above")  # fmt: skip

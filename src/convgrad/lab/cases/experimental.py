@@ -1,6 +1,6 @@
 """Cases by the generation rules of the experimental precision document of 2026-07-15, for convolutions.
 
-    sizes     powers of two and those less one, windows no larger than their image
+    sizes     batch, channels and image: powers of two and those less one; windows no larger than their image
     values    half of the cases uniform in [-5, 5], half normal with a mean from [-5, 5] and a deviation from [0.1, 2],
               one draw per tensor
     special   apart from these, for every dtype: an empty tensor, all sizes one, one size at its largest, and tensors
@@ -28,7 +28,8 @@ def lines(count: int, seed: int) -> Iterator[tuple[str, str, str]]:
         rank, transposed, stride, dilation, groups = classes[i % len(classes)]
         yield f"{i}", _line(rng, rank, transposed, stride, dilation, groups), _filling(rng, i)
     yield "empty batch", "conv n0 c2>2 i4x4 k3x3", "normal"
-    yield "empty channels", "conv n1 c0>2 i4x4 k3x3", "normal"
+    yield "empty input channels", "conv n1 c0>2 i4x4 k3x3", "normal"
+    yield "empty output channels", "conv n1 c2>0 i4x4 k3x3", "normal"
     yield "all sizes one", "conv n1 c1>1 i1x1 k1x1", "normal"
     yield "largest size", f"conv n1 c1>1 i{_LARGEST} k1", "normal"
     for i, filling in enumerate(_SPECIAL_FILLINGS):
@@ -37,7 +38,7 @@ def lines(count: int, seed: int) -> Iterator[tuple[str, str, str]]:
 
 def _line(rng: random.Random, rank: int, transposed: bool, stride: int, dilation: int, groups: int) -> str:
     most = (32, 16, 8)[rank - 1]
-    cin, cout = (groups * rng.choice([n for n in _SIZES if n <= 16]) for _ in range(2))
+    cin, cout = (rng.choice([n for n in _SIZES if n <= 16 * groups and n % groups == 0]) for _ in range(2))
     windows = [rng.choice((1, 2, 3)) for _ in range(rank)]
     sizes = []
     for window in windows:

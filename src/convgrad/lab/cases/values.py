@@ -121,6 +121,8 @@ STANDARD_SETS = {
     "special": "special:0.01",
 }
 """The distributions the strictest standards ask for, by a short name."""
+WITHDRAWN_SETS = ("narrow", "shifted", "outliers")
+"""Of these, what the commercial document of 2026-04-09 asked for, which was withdrawn on 2026-04-22."""
 
 
 def parse(text: str) -> Values:
