@@ -54,14 +54,18 @@ def read(path: str, content: str) -> list[Case]:
 
 
 def _first_of_each_name(path: str, cases: list[Case]) -> list[Case]:
-    """The kit finds everything by a case's name, and drops what follows under a name it has met."""
-    found: dict[str, Case] = {}
+    """The kit finds everything by a case's name, and drops what follows under a name it runs already."""
+    seen: set[str] = set()
+    kept = []
     for case in cases:
-        found.setdefault(case.name, case)
-    if len(found) < len(cases):
-        dropped = counted(len(cases) - len(found), "case")
+        if case.name not in seen:
+            kept.append(case)
+        if case.enabled:
+            seen.add(case.name)
+    if len(kept) < len(cases):
+        dropped = counted(len(cases) - len(kept), "case")
         tell(f"{path}: {dropped} under a name met before, dropped as the kit drops them", file=sys.stderr)
-    return list(found.values())
+    return kept
 
 
 def _rows(path: str, content: str) -> Iterator[tuple[int, list[str]]]:
