@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import convgrad
 from convgrad.cli.command_line import main
 from convgrad.core.request import Request
 from convgrad.text.terminal import ExitCode
@@ -77,6 +79,14 @@ def test_the_word_that_was_meant(words: list[str], meant: str, capsys) -> None:
     """A wrong verb, option, choice or standard: exit code 2 and the closest known word."""
     assert main(words) == ExitCode.USAGE
     assert f"did you mean {meant}?" in capsys.readouterr().err
+
+
+def test_the_product_that_was_meant_in_python() -> None:
+    """A function names the closest product too; an object that is no name has none."""
+    ones = np.ones((1, 1, 4, 4), np.float32)
+    for product, told in (("A22", r"product 'A22' \(did you mean A2\?\)"), (object(), "unknown product <object")):
+        with pytest.raises(convgrad.ConvGradError, match=told):
+            convgrad.conv_backward(ones, ones, ones, product=product)  # type: ignore[arg-type]
 
 
 def test_a_word_nobody_knows_is_named(capsys) -> None:

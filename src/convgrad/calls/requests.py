@@ -27,6 +27,7 @@ from convgrad.core.request import (
     with_output,
 )
 from convgrad.core.status import ConvGradError
+from convgrad.text.terminal import did_you_mean
 
 Padding = int | Sequence[int] | Sequence[tuple[int, int]]
 Numbers = int | Sequence[int]
@@ -207,8 +208,8 @@ def read_product(value: object) -> str:
     except MemoryError:
         raise
     except Exception:  # no name, or an object that does not tell its own
-        names = ", ".join(products.KEYS)
-        message = f"unknown product {told(value)}: use one of {names}, or a name such as Ascend910B3"
+        names, meant = ", ".join(products.KEYS), did_you_mean(value, products.KEYS) if type(value) is str else ""
+        message = f"unknown product {told(value)}{meant}: use one of {names}, or a name such as Ascend910B3"
         raise ConvGradError(message, rule="product.name", value=value) from None
 
 
