@@ -216,6 +216,13 @@ def test_an_error_ten_times_that_of_the_inputs_is_a_warning(tmp_path):
     assert "times that of the inputs" in layer.statistics[0].message[0]
 
 
+def test_a_dump_of_tensors_beside_one_of_statistics(tmp_path):
+    """Statistics are in both: they are compared."""
+    whole = network(tmp_path / "a").write()
+    layers = judged(whole, other=network(tmp_path / "b", tensors=False).write())
+    assert [len(x.statistics) for x in layers] == [2, 2, 3, 3, 3] and all(x.passed for x in layers)
+
+
 def test_two_dumps_of_checksums_are_compared(tmp_path):
     """What the tool calls MD5 is a CRC-32: another one is an error, in its own columns."""
     one, same = of_statistics(tmp_path / "a", md5="00c0ffee"), of_statistics(tmp_path / "b", md5="00c0ffee")

@@ -17,7 +17,7 @@ _HELP = """\
 Rebuilds every convolution call of a PyTorch dump (statistics or tensors; a dump's directory, a step or a unit of it),
 and says what each product answers. Where tensors were dumped, the gradients are computed again on the product given
 with --on, judged, and their errors attributed: to operand rounding, accumulation, result rounding, or not explained.
-With OTHER, the gradients of the same calls in two dumps are compared instead: their values, or, where neither holds
+With OTHER, the gradients of the same calls in two dumps are compared instead: their values, or, where one holds no
 tensors, their statistics or checksums by the dump tool's own rules.
 
   convgrad dump run/step0 --html dump.html --csv compare.csv

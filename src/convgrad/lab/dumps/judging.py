@@ -72,7 +72,7 @@ class Layer:
     remark: str
     """Why nothing was recomputed, or why the call could not be rebuilt."""
     statistics: tuple[StatisticsRow, ...] = ()
-    """What two dumps without tensors say of its gradients."""
+    """What two dumps say of its gradients where one holds no tensors."""
     unreadable: bool = False
     """Whether a tensor the dump names could not be read."""
     missing: bool = False
@@ -123,7 +123,7 @@ def _layer(
     try:
         if other is not None:
             theirs = _partner(call, partner)
-            if not any(t is not None and t.name for t in (*call.results, *theirs.results)):
+            if not (_holds_tensors(call) and _holds_tensors(theirs)):
                 rows = tuple(_statistics(call, theirs))
                 return Layer(entry, line, answers, (), STATISTICS_ONLY, rows)
             gradients = _compared(dump, call, other, theirs, chosen)
@@ -217,8 +217,12 @@ def _partner(call: Call, partner: Entry | None) -> Call:
     return theirs
 
 
+def _holds_tensors(call: Call) -> bool:
+    return any(t is not None and t.name for t in call.results)
+
+
 def _statistics(call: Call, theirs: Call) -> Iterator[StatisticsRow]:
-    """The gradients of two dumps that hold no tensors, by their four numbers or their checksums."""
+    """The gradients of two dumps, one of which holds no tensors, by their four numbers or their checksums."""
     inputs = [(call.grad_output, theirs.grad_output), (call.input, theirs.input), (call.weight, theirs.weight)]
     for place, (mine, reference) in enumerate(zip(call.results, theirs.results, strict=True)):
         if mine is not None and reference is not None:
