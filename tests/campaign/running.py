@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -23,10 +24,11 @@ from typing import Any
 
 import campaigns
 from campaigns import Campaign
+from patience import Waited
 
 ROOT = Path(__file__).resolve().parents[2]
-LONGEST_CHUNK = 1800.0
-"""Seconds after which a chunk hangs."""
+LONGEST_CHUNK = 3600.0
+"""Seconds after which a chunk hangs: a minute of one core, that it may have to share with others."""
 
 
 @dataclass
@@ -38,6 +40,7 @@ class Progress:
     chunks: int = 0
     cases: int = 0
     seconds: float = 0.0
+    """Of one core."""
     open: dict[str, list[str]] = field(default_factory=dict)
     """Findings by the chunk that made them."""
     settled: int = 0
@@ -89,7 +92,7 @@ class Running:
     process: subprocess.Popen[bytes]
     result: Path
     log: Path
-    begun: float
+    waited: Waited
 
 
 def commit() -> str:
@@ -106,7 +109,7 @@ def start(campaign: Campaign, chunk: int, directory: Path) -> Running:
     words = [sys.executable, str(Path(__file__).parent), "--chunk", campaign.name, str(chunk), str(result)]
     with log.open("wb") as out:
         process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT, start_new_session=True, cwd=ROOT)
-    return Running(campaign, chunk, process, result, log, time.monotonic())
+    return Running(campaign, chunk, process, result, log, Waited())
 
 
 def stop(running: Running) -> None:
@@ -119,14 +122,14 @@ def stop(running: Running) -> None:
 def finished(running: Running, longest: float = LONGEST_CHUNK) -> dict[str, Any] | None:
     """What came of a chunk; None while it runs."""
     code = running.process.poll()
-    if code is None and time.monotonic() - running.begun < longest:
+    if code is None and running.waited.seconds() < longest:
         return None
     stop(running)
     if code == 0 and running.result.exists():
         return dict(json.loads(running.result.read_text("utf-8")))
     words = running.log.read_text("utf-8", "replace")[-3000:]
     why = f"hung for {longest:.0f} seconds" if code is None else f"ended with code {code}"
-    return {"cases": 0, "wrong": [f"the chunk {why}: {words}"]}
+    return {"cases": 0, "wrong": [f"the chunk {why}: {words}"], "seconds": 0.0}
 
 
 def end_with(parent: int, every: float = 1.0) -> None:
@@ -145,7 +148,14 @@ def work(chunk: tuple[str, int], result: Path) -> None:
         end_with(os.getppid())
     campaign = campaigns.find(chunk[0])
     outcome = campaign.run(chunk[1], campaign.chunk)
-    result.write_text(json.dumps({"cases": outcome.cases, "wrong": outcome.wrong}), "utf-8")
+    found = {"cases": outcome.cases, "wrong": outcome.wrong, "seconds": core_seconds()}
+    result.write_text(json.dumps(found), "utf-8")
+
+
+def core_seconds() -> float:
+    """What this process and those it waited for have had of the processors: waiting and being stopped do not count."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def neediest(state: State, chosen: Sequence[Campaign], busy: Sequence[Running] = ()) -> Campaign:
@@ -193,7 +203,7 @@ def record(state: State, running: Running, found: dict[str, Any]) -> None:
     done = state.of(running.campaign.name)
     done.chunks += 1
     done.cases += found["cases"]
-    done.seconds = round(done.seconds + time.monotonic() - running.begun, 1)
+    done.seconds = round(done.seconds + found["seconds"], 1)
     if found["wrong"]:
         done.open[str(running.chunk)] = [text[-3000:] for text in found["wrong"][:20]]
 

@@ -90,9 +90,9 @@ from pathlib import Path
 
 def start(campaign, chunk, directory):
     result, log = directory / f"{{chunk}}.json", directory / "log"
-    words = ["sh", "-c", "sleep 0.02; echo '{{\"cases\": 7, \"wrong\": []}}' > $0", str(result)]
+    words = ["sh", "-c", "sleep 0.02; echo '{{\"cases\": 7, \"wrong\": [], \"seconds\": 0.5}}' > $0", str(result)]
     process = subprocess.Popen(words, start_new_session=True)
-    return running.Running(campaign, chunk, process, result, log, time.monotonic())
+    return running.Running(campaign, chunk, process, result, log, running.Waited())
 
 running.start = start
 running.run(running.State.load(Path({path!r})), [campaigns.find("forks")], {seconds}, 2, lambda text: None)
@@ -117,6 +117,7 @@ def test_a_run_that_is_killed_goes_on(tmp_path: Path) -> None:
     subprocess.run(script(1.5), check=True)
     after = State.load(path).of("forks")
     assert before.begun >= before.chunks >= 5 and before.cases == 7 * before.chunks
+    assert before.seconds == 0.5 * before.chunks
     assert after.chunks > before.chunks and after.cases == 7 * after.chunks and after.begun >= after.chunks
 
 
@@ -147,7 +148,7 @@ def chunk_of(tmp_path: Path, code: str) -> running.Running:
     with log.open("wb") as out:
         words = [sys.executable, "-c", code, str(result)]
         process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
-    return running.Running(ROWS[0], 3, process, result, log, time.monotonic())
+    return running.Running(ROWS[0], 3, process, result, log, running.Waited())
 
 
 @pytest.mark.parametrize(
@@ -324,7 +325,9 @@ def test_faults_of_c_programs_are_found(planted: Callable[[str, str, str], None]
     planted("call_sequences.cpp", "void executors(State &s, Choices &c) {",
             "void executors(State &s, Choices &c) {\n    if (c.below(4) == 0) std::abort();")  # fmt: skip
     assert "exit code -6" in c_calls.sequences("", "0", 0, 200).wrong[0]
-    planted("forks.cpp", "    alarm(30);\n", "    alarm(1);\n    if (getpid() % 3 == 0) pause();\n")
+    planted("forks.cpp", "kPatience = 30", "kPatience = 1")
+    joined = "    std::thread([&] { wrong ="
+    planted("forks.cpp", joined, f"    if (getpid() % 3 == 0) while (true) pause();\n{joined}")
     assert re.search(r"20 children, [1-9]\d* hung", c_calls.forked(0, 20).wrong[0])
     planted("allocation_failure.cpp", "an_allocation_failed() {", "an_allocation_failed() {\n    std::abort();")
     assert "ended by signal 6" in c_calls.allocations(0, 1).wrong[0]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from convgrad.cli import sdk
+from patience import finish
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "tests" / "c"
@@ -91,7 +92,9 @@ def run(
     """Runs a program with the prefix's libraries; nothing else of the environment speaks to the library."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("CONVGRAD_", "ASCEND_"))}
     lib64 = (library or prefix()) / "lib64"
-    return subprocess.run(
-        [str(program), *arguments], capture_output=True, text=True, timeout=timeout, check=False, input=text,
+    process = subprocess.Popen(
+        [str(program), *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdin=None if text is None else subprocess.PIPE,
         env={**clean, "LD_LIBRARY_PATH": str(lib64), **(environment or {})},
     )  # fmt: skip
+    return finish(process, text, timeout)
