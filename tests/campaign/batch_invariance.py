@@ -10,20 +10,14 @@ batch differs. Input gradients and forward results; the gradients of the weight 
 from __future__ import annotations
 
 import hashlib
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
+import instruction_sets
 from outcome import Outcome
 
-HERE = Path(__file__).resolve().parent
-SETS = ("avx2", "avx512", "avx512bf16")
-"""Which promise the same bits as each other."""
 DTYPES = ("float32", "float32", "float32", "float16", "bfloat16", "float8_e4m3fn", "hifloat8", "float64")
 ALGORITHMS = ("direct", "direct", "direct", "fast", "exact-fast")
 BATCHES = (2, 2, 3, 4, 5, 8, 9, 16, 17, 33, 70)
@@ -137,40 +131,10 @@ def one(chunk: int, number: int, most: float) -> tuple[str, list[str]]:
 
 def run(chunk: int, size: int, most: float = 2e6) -> Outcome:
     """So many problems on every instruction set of this machine; the cases are the problems."""
-    from convgrad.engines import library
-
-    outcome, told = Outcome(), {}
-    here = library.isa()
-    for isa in SETS[: SETS.index(here) + 1] if here in SETS else (here,):
-        words = [sys.executable, str(Path(__file__)), str(chunk), str(size), str(most)]
-        path = os.pathsep.join((str(HERE), str(HERE.parent / "support")))
-        environment = {**os.environ, "CONVGRAD_ISA": isa, "PYTHONPATH": path}
-        done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
-        lines = done.stdout.splitlines()
-        good = done.returncode == 0 and lines[:1] == [isa]
-        outcome.add(0, f"chunk {chunk} on {isa}", done.stdout + done.stderr, good)
-        told[isa] = [line for line in lines[1:] if not line.startswith("DIFFERS ")]
-        outcome.wrong += [f"chunk {chunk} on {isa}: {line}" for line in lines if line.startswith("DIFFERS ")]
-    first = next(iter(told))
-    outcome.cases += len(told[first])
-    for isa, lines in told.items():
-        for mine, other in zip(told[first], lines, strict=False):
-            if mine != other:
-                outcome.wrong.append(f"chunk {chunk}: {isa} and {first} differ: {mine}; {other}")
+    outcome, problems = instruction_sets.compared(__file__, chunk, size, most)
+    outcome.cases += max(problems.values())
     return outcome
 
 
-def main() -> None:
-    from convgrad.engines import library
-
-    chunk, size, most = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-    print(library.isa())
-    for number in range(size):
-        told, differ = one(chunk, number, most)
-        print(told)
-        for text in differ:
-            print(f"DIFFERS {text}")
-
-
 if __name__ == "__main__":
-    main()
+    instruction_sets.tell(one)

@@ -1,6 +1,6 @@
 """The same bits again: whatever the number of threads, the instruction set, the run, and what scratch memory held.
 
-    python same_bits.py CHUNK SIZE     in one process, for the instruction set of CONVGRAD_ISA: a digest per problem
+    python same_bits.py CHUNK SIZE MOST    in one process, for the instruction set of CONVGRAD_ISA: a digest per problem
 
 Values are normal numbers of every magnitude, so that any other order of a sum shows.
 """
@@ -8,19 +8,13 @@ Values are normal numbers of every magnitude, so that any other order of a sum s
 from __future__ import annotations
 
 import hashlib
-import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 
+import instruction_sets
 from outcome import Outcome
 
-HERE = Path(__file__).resolve().parent
-SETS = ("avx2", "avx512", "avx512bf16")
-"""Which promise the same bits as each other."""
 RUNS = ((1, False), (2, False), (3, False), (7, False), (1, True), (2, True), (2, False))
 """Threads, and whether scratch memory is filled with NaN before every task."""
 
@@ -62,40 +56,10 @@ def digests(chunk: int, number: int, most: float) -> tuple[str, list[str]]:
 
 def run(chunk: int, size: int, most: float = 1e6) -> Outcome:
     """So many problems on every instruction set of this machine; the cases are the runs."""
-    from convgrad.engines import library
-
-    outcome, told = Outcome(), {}
-    here = library.isa()
-    for isa in SETS[: SETS.index(here) + 1] if here in SETS else (here,):
-        words = [sys.executable, str(Path(__file__)), str(chunk), str(size), str(most)]
-        path = os.pathsep.join((str(HERE), str(HERE.parent / "support")))
-        environment = {**os.environ, "CONVGRAD_ISA": isa, "PYTHONPATH": path}
-        done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
-        lines = done.stdout.splitlines()
-        good = done.returncode == 0 and lines[:1] == [isa]
-        outcome.add(0, f"chunk {chunk} on {isa}", done.stdout + done.stderr, good)
-        told[isa] = [line for line in lines[1:] if not line.startswith("DIFFERS ")]
-        outcome.wrong += [f"chunk {chunk} on {isa}: {line}" for line in lines if line.startswith("DIFFERS ")]
-        outcome.cases += len(told[isa]) * len(RUNS)
-    first = next(iter(told))
-    for isa, lines in told.items():
-        for one, other in zip(told[first], lines, strict=False):
-            if one != other:
-                outcome.wrong.append(f"chunk {chunk}: {isa} and {first} differ: {one}; {other}")
+    outcome, problems = instruction_sets.compared(__file__, chunk, size, most)
+    outcome.cases += sum(problems.values()) * len(RUNS)
     return outcome
 
 
-def main() -> None:
-    from convgrad.engines import library
-
-    chunk, size, most = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-    print(library.isa())
-    for number in range(size):
-        told, differ = digests(chunk, number, most)
-        print(told)
-        for text in differ:
-            print(f"DIFFERS {text}")
-
-
 if __name__ == "__main__":
-    main()
+    instruction_sets.tell(digests)

@@ -18,6 +18,7 @@ import campaigns
 import command_lines
 import damaged_files
 import exact_integers
+import instruction_sets
 import killed_runs
 import page
 import python_calls
@@ -254,10 +255,10 @@ def test_bits_that_differ_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         context.setattr(native_problems.native, "run", unsteady)
         assert "3 threads differ from one thread" in same_bits.digests(0, 2, 1e4)[1][0]
     printed = iter(["avx2\na 1\nb 2\n", "avx512\na 1\nb 3\nDIFFERS b: 3 threads\n"])
-    monkeypatch.setattr(same_bits, "SETS", ("avx2", "avx512"))
+    monkeypatch.setattr(instruction_sets, "SETS", ("avx2", "avx512"))
     monkeypatch.setattr("convgrad.engines.library.isa", lambda: "avx512")
     done = subprocess.CompletedProcess
-    monkeypatch.setattr(same_bits.subprocess, "run", lambda *a, **o: done(a, 0, next(printed), ""))
+    monkeypatch.setattr(instruction_sets.subprocess, "run", lambda *a, **o: done(a, 0, next(printed), ""))
     found = " ".join(same_bits.run(0, 2).wrong)
     assert "avx512 and avx2 differ: b 2; b 3" in found and "DIFFERS b: 3 threads" in found
 
