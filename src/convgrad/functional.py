@@ -353,6 +353,8 @@ def _buffer(buffer: object, name: str) -> Operand:
         array, dtype, layout = buffer, _name_of(buffer.dtype), ""
     else:
         kind = type(buffer).__name__
+        if kind == Tensor.__name__:  # PyTorch's: not the word that was asked for
+            kind = f"{type(buffer).__module__}.{kind}"
         raise ConvGradError(f"{name} must be a NumPy array or a Tensor, not {kind}", rule="out.type", value=kind)
     if not array.flags.writeable:
         raise ConvGradError(f"{name} is read-only", rule="out.writeable", value="read-only")

@@ -84,6 +84,14 @@ def test_out_may_not_overlap():
     assert refused(out=(frozen, None, None)).rule == "out.writeable"
 
 
+def test_a_tensor_of_pytorch_is_no_buffer_and_told_apart():
+    """PyTorch's Tensor is not the Tensor that the refusal asks for."""
+    torch = pytest.importorskip("torch")
+    assert str(refused(out=(torch.zeros(X.shape), None, None))).startswith(
+        "out[0] must be a NumPy array or a Tensor, not torch.Tensor ["
+    )
+
+
 def test_interleaved_buffers_are_no_overlap():
     """Two buffers woven into one block share no element and are written."""
     block = np.zeros((2, 4, 6, 12), np.float32)

@@ -793,7 +793,7 @@ def judge(call: Call) -> str:
         _assert_named(call, error)
         return "refused"
     except call.door.documented as error:
-        assert _own(error), f"{call}\n  {type(error).__name__} out of somebody else's code: {error}"
+        assert _own(call, error), f"{call}\n  {type(error).__name__} out of somebody else's code: {error}"
         return "refused"
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
@@ -818,10 +818,12 @@ def _called(call: Call) -> Any:
     return call.door.function(*positional, **named)
 
 
-def _own(error: Exception) -> bool:
-    """Whether a `raise` of this package raised it."""
+def _own(call: Call, error: Exception) -> bool:
+    """Whether a `raise` of this package raised it, or a kernel of the caller's, whose errors are the caller's own."""
     last = traceback.extract_tb(error.__traceback__)[-1]
-    return last.filename.startswith(PACKAGE) and "raise" in linecache.getline(last.filename, last.lineno or 0)
+    line = linecache.getline(last.filename, last.lineno or 0)
+    of_kernel = "author" in call.changed and "author(core)" in line
+    return last.filename.startswith(PACKAGE) and ("raise" in line or of_kernel)
 
 
 def _assert_untouched(call: Call, refused: bool) -> None:
