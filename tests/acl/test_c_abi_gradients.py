@@ -144,6 +144,7 @@ def test_same_bytes_on_every_product_under_every_math(product: str, monkeypatch:
 NEAR_WINOGRAD = """
 conv n1 c256>256 i8x8 k3x3 p1 fp16 want=w | no float32
 conv n1 c256>256 i8x8 k3x3 p1 fp32 math=hf32 want=w | HF32
+conv n1 c256>256 i8x8 k3x3 p1 fp32 math=fp16 want=w | float16 operands
 conv n1 c256>256 i2x8x8 k1x3x3 p0x1x1 fp32 want=w | depth
 conv n1 c256>256 i8x8 k3x3 p1 s1x2 fp32 want=w | stride
 conv n1 c256>256 i8x8 k3x3 p1 d2x1 fp32 want=w | dilation

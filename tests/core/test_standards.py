@@ -26,7 +26,7 @@ THRESHOLDS = {  # written a second time, so that an edit of the rows needs two h
                     "float8_e4m3fn": [1, 1e-3, 0], "float8_e5m2": [1, 1e-3, 0], "hifloat8": [1, 1e-3, 0]},
     "msprobe-absolute": {"float16": [2**-10, 2**-10, 2**-16], "bfloat16": [2**-8, 2**-10, 1e-16],
                          "float32": [2**-20, 2**-20, 2**-30]},
-    "close": {"float16": [1e-3, 1e-3, 1e-8], "bfloat16": [1e-3, 1e-3, 1e-8], "float32": [1e-4, 1e-4, 1e-8]},
+    "close": {"float16": [1e-3, 1e-3, 1e-8], "bfloat16": [1e-3, 1e-3, 1e-8], "any": [1e-4, 1e-4, 1e-8]},
     "requant": {"float8_e4m3fn": [], "float8_e5m2": [], "hifloat8": []},
     **{f"double-benchmark:{level}": {name: [*limits, s] for name, s in SMALLEST.items()}
        for level, limits in (("L0", (10, 2, 2)), ("L1", (5, 1.5, 1.5)), ("L2", (2, 1.2, 1.2)))},
@@ -128,15 +128,32 @@ def test_mixed_as_the_kit_takes_it():
         assert passes("mixed", actual, ONES * 64, "float8_e5m2") is expected
 
 
-@pytest.mark.parametrize("precision", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("precision", ["float16", "bfloat16", "float32", "hf32", "float64", "hifloat8"])
 def test_close(precision):
-    """The allowed share of elements beyond tolerance, and one more."""
-    rtol, allowed, atol = THRESHOLDS["close"][precision]
+    """The allowed share of elements beyond tolerance, and one more; what is not 16 bits wide shares a column."""
+    rtol, allowed, atol = THRESHOLDS["close"].get(precision, THRESHOLDS["close"]["any"])
     golden = np.ones(10_000)
     for outside, expected in ((round(allowed * 10_000), True), (round(allowed * 10_000) + 1, False)):
         actual = golden + (atol + rtol) * TIGHT
         actual[:outside] = 1 + (atol + rtol) * WIDE
         assert passes("close", actual, golden, precision) is expected
+
+
+@pytest.mark.parametrize(("name", "dtype", "off"), [
+    ("mixed", "float16", 1e-2), ("mixed-elementwise", "float16", 1e-2), ("close", "float16", 1e-2),
+    ("requant", "float8_e5m2", 1.0),
+])
+def test_special_values_like_the_references_count_as_passing(name, dtype, off):
+    """Shares are of all elements: one of ten is too many, one of ten and 990 equal NaNs and infinities is not."""
+    golden = np.ones(10)
+    actual = golden.copy()
+    actual[0] += off
+    assert passes(name, actual, golden, dtype) is False
+    special = np.repeat([np.nan, np.inf, -np.inf], 330)
+    golden, actual = np.concatenate([golden, special]), np.concatenate([actual, special])
+    assert passes(name, actual, golden, dtype) is True
+    actual[-1] = np.inf
+    assert passes(name, actual, golden, dtype) is False
 
 
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "hifloat8"])
@@ -200,6 +217,8 @@ def test_cross_check_has_both_parts(level, mare, mere):
     spoilt = np.full(1000, np.nan)
     assert passes(name, spoilt, ONES, "float32", partner=spoilt) is True
     assert passes(name, spoilt, ONES, "float32", partner=ONES) is False
+    assert passes(name, ONES, ONES, "float32", partner=spoilt) is False, "neither the partner's nor beside a bad g"
+    assert passes(name, spoilt, spoilt, "float32", partner=ONES) is True
     assert passes(name, ONES, ONES, "hf32", partner=ONES) is None, "the kit knows three dtypes"
 
 
@@ -361,7 +380,7 @@ def test_a_mismatched_infinity_fails_every_standard(row):
 
 
 @pytest.mark.parametrize("name, precision", [
-    ("close", "hf32"), ("requant", "float32"), ("mere-mare", "hifloat8"), ("torch", "float8_e5m2"),
+    ("requant", "float32"), ("mere-mare", "hifloat8"), ("torch", "float8_e5m2"),
     ("mixed-elementwise", "float64"), ("dual-1000", "hf32"), ("msprobe-ulp", "hf32"), ("small-values", "hifloat8"),
 ])
 def test_a_standard_that_says_nothing_gives_no_verdict(name, precision):

@@ -273,6 +273,29 @@ def test_a_run_is_compared_with_golden_data(tmp_path, cases_file, capsys):
     assert bad["name"].endswith("grad_weight") and bad["anatomy"]["unexplained"] == pytest.approx(1, rel=1e-3)
 
 
+def test_a_missing_result_fails_and_a_missing_case_is_told(tmp_path, cases_file, capsys):
+    """Of a case with other results a missing file is a failure; a case nobody ran is listed and not judged."""
+    saved, out = tmp_path / "saved", tmp_path / "golden"
+    main(["run", str(cases_file), "--save", str(saved), "-q"])
+    main(["golden", str(cases_file), "-o", str(out)])
+    ran = sorted(path for path in (saved / "tensors").iterdir() if len(list(path.iterdir())) > 1)
+    shutil.rmtree(ran[-1])
+    capsys.readouterr()
+    assert main(["compare", str(saved), str(out)]) == 0
+    assert f"without results, not judged: 1 ({ran[-1].name})" in capsys.readouterr().out
+    (ran[0] / "output_1_float32.npy").unlink()
+    assert main(["compare", str(saved), str(out)]) == 1
+    told = capsys.readouterr().out
+    assert f"{ran[0].name}/grad_weight\n  FAIL  no file holds this result" in told and "1 fail" in told
+    assert main(["compare", str(saved), str(out), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["missing"] == [f"{ran[0].name}/grad_weight", ran[-1].name]
+    (saved / "tensors").rename(tmp_path / "plain")
+    shutil.copytree(tmp_path / "plain", tmp_path / "other")
+    (tmp_path / "plain" / ran[0].name / "output_0_float32.npy").unlink()
+    main(["compare", str(tmp_path / "plain"), str(tmp_path / "other")])
+    assert "without results, not judged: 1" in capsys.readouterr().out
+
+
 def test_the_recheck_over_many_seeds(tmp_path, capsys):
     """Two hundred draws of one line: an unlucky one does not fail the line, a kernel that is always worse does."""
     line = "conv n1 c2>2 i6 k3 fp32 on=A2 want=x"

@@ -27,6 +27,7 @@ def path(line, result="grad_weight", **revision):
     ("n1 c64>1024 i16x16 k3x3 p1", "winograd"), ("n1 c1024>64 i16x16 k3x3 p1", "winograd"),
     ("n1 c128>512 i16x16 k3x3 p1", "winograd"), ("n1 c1000>64 i16x16 k3x3 p1", "direct"),
     ("n1 c256>256 i16x16 k3x3 p1 math=allow_down", "direct"), ("n1 c256>256 i16x16 k3x3 p1 math=hf32", "direct"),
+    ("n1 c256>256 i16x16 k3x3 p1 math=fp16", "direct"),
     ("n1 c256>256 i16x16 k3x3 p1 fp16", "direct"), ("n1 c256>256 i16x16 k3x3 p1 bf16", "direct"),
     ("n1 c256>256 i16x16 k3x3 p1 s2", "direct"), ("n1 c256>256 i16x16 k3x3 p1 d2", "direct"),
     ("n1 c512>512 i16x16 k3x3 p1 g2", "direct"), ("n1 c256>256 i16x16 k3x1 p1x0", "direct"),
@@ -77,6 +78,8 @@ def test_steps_are_told_and_the_first_no_ends_them():
         ways(Request.parse("conv n1 c256>256 i16x16 k3x3 p1 fp32 on=950"))
     turned = Request.parse("tconv n1 c256>256 i16x16 k3x3 p1 fp32 on=950 as=runtime")
     assert [(w.path, w.inferred) for w in ways(turned)][1] == ("winograd", True)
+    patches = "conv n2 c8>8 i2x2 k8x8 s8 fp32 on=950 as=runtime"
+    assert [w.path for w in ways(Request.parse("t" + patches))][1] == "direct", "rewritten in plain calls only"
     odd = Request.parse("conv n1 c260>258 i16x16 k3x3 p1 fp32 on=950 as=runtime")
     assert "multiple of 8" in ways(odd, date(2026, 8, 19))[1].note and not ways(odd)[1].note
 
@@ -165,6 +168,7 @@ def test_the_error_beside_the_direct_sum():
 @pytest.mark.parametrize(("met", "missed", "step"), [
     ("n1 c256>256 i16x16 k3x3 p1 fp32", "n1 c256>256 i16x16 k3x3 p1 fp16", "all float32"),
     ("n1 c256>256 i16x16 k3x3 p1 fp32", "n1 c256>256 i16x16 k3x3 p1 fp32 math=hf32", "not HF32"),
+    ("n1 c256>256 i16x16 k3x3 p1 fp32", "n1 c256>256 i16x16 k3x3 p1 fp32 math=fp16", "all float32"),
     ("n2 c256>256 i1x16x16 k1x3x3 p0x1x1 fp32", "n2 c256>256 i2x16x16 k1x3x3 p0x1x1 fp32", "depth 1"),
     ("n2 c256>256 i1x16x16 k1x3x3 p0x1x1 fp32", "n2 c256>256 i1x16x16 k1x3x3 p1x1x1 fp32", "depth 1"),
     ("n1 c256>256 i16x16 k3x3 p1 fp32", "n1 c256>256 i16x16 k3x3 p1 s1x2 fp32", EVEN),
@@ -231,7 +235,7 @@ def by_the_text(r, revision):
     tiles = -(-y[1] // 2) * -(-y[2] // 2)
     valid = -(-(x[1] - 2) // 2) * -(-(x[2] - 2) // 2) if min(x[1:]) > 2 else 0
     minimal = (
-        revision >= date(2026, 7, 25) and r.input.dtype == "float32" and r.math not in (1, 3) and r.groups == 1
+        revision >= date(2026, 7, 25) and r.input.dtype == "float32" and r.math == 0 and r.groups == 1
         and k == (1, 3, 3) and x[0] == 1 and p[0] == 0 and set(s) == set(d) == {1} and max(p) <= 8
         and tiles * n <= 512_000 and (outer // 64) * (inner // 64) >= 16
         and (revision < date(2026, 8, 6) or 2 * valid >= tiles)
@@ -262,7 +266,7 @@ def test_random_calls_go_where_the_text_says():
             s[-1] += 1
         inner, outer = rng.choice(((256, 256), (255, 256), (64, 1024), (1000, 64), (8, 8)))
         sizes = " ".join(f"{c}{'x'.join(map(str, t))}" for c, t in (("i", i), ("k", k), ("s", s), ("p", p)))
-        dtype, math = rng.choice(("fp32", "fp32", "fp16")), rng.choice(("keep", "keep", "hf32"))
+        dtype, math = rng.choice(("fp32", "fp32", "fp16")), rng.choice(("keep", "keep", "hf32", "fp16"))
         line = f"conv n{rng.choice((1, 1, 2))} c{inner}>{outer} {sizes} {dtype} math={math} want=xw on=950 as=runtime"
         try:
             request = Request.parse(line)

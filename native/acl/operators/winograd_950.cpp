@@ -121,7 +121,7 @@ bool is_taken(const Request& r, const cg_problem& p) {
         if (low != high) return false;
     const bool plain = channels_first(r.grad_output) && channels_first(r.input) && channels_first(r.weight);
     const bool wide = is_float32(r.grad_output) && is_float32(r.input) && is_float32(r.weight) &&
-                      is_float32(r.grad_weight) && r.math != 1 && r.math != 3;  // 1 and 3: HF32
+                      is_float32(r.grad_weight) && r.math == 0;  // 1 and 3: HF32, 2: float16 operands
     const bool flat = p.fine[0] == 1 && p.coarse[0] == 1 && p.window[0] == 1 && p.pad[0] == 0;
     if (!plain || !wide || !flat || p.groups != 1 || p.window[1] != 3 || p.window[2] != 3) return false;
     for (int axis = 0; axis < 3; ++axis)

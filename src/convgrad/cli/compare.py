@@ -14,7 +14,7 @@ from convgrad.core.metrics import ULP_EDGES, Metrics
 from convgrad.core.standards import power_of_two
 from convgrad.lab.judging import bootstrap
 from convgrad.lab.judging.findings import Findings
-from convgrad.lab.judging.pairing import Compared, compare_paths
+from convgrad.lab.judging.pairing import Compared, Missing, compare_paths
 from convgrad.text.language import say
 from convgrad.text.terminal import (
     ExitCode,
@@ -52,25 +52,28 @@ def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
 def _compare(arguments: argparse.Namespace) -> int:
     try:
         chosen = standards.find_all(arguments.standard)
-        compared = list(
+        found = list(
             compare_paths(
                 arguments.actual, arguments.golden, chosen, dtype=arguments.dtype, partner=arguments.partner
             )
         )
     except ValueError as error:
         raise error if isinstance(error, UsageError) else UsageError(str(error)) from None
+    compared = [c for c in found if isinstance(c, Compared)]
+    missing = [c for c in found if isinstance(c, Missing)]
     rechecks = _rechecks(compared)
-    passed = all(_passes(c, rechecks) for c in compared)
+    passed = all(_passes(c, rechecks) for c in compared) and not any(m.in_case for m in missing)
     if arguments.json:
         print_json({
             "passed": passed,
             "results": [
                 {**c.findings.as_dict(), "name": c.name, "line": c.line, "limits": _limits(c)} for c in compared
             ],
+            "missing": [m.name for m in missing],
             "rechecks": {f"{line} {name}": str(r) for (line, name), r in rechecks.items()},
         })
     else:
-        _print(compared, rechecks)
+        _print(compared, missing, rechecks)
     return ExitCode.PASS if passed else ExitCode.PRECISION_FAIL
 
 
@@ -99,7 +102,7 @@ def _passes(c: Compared, rechecks: Rechecks) -> bool:
     )
 
 
-def _print(compared: Sequence[Compared], rechecks: Rechecks) -> None:
+def _print(compared: Sequence[Compared], missing: Sequence[Missing], rechecks: Rechecks) -> None:
     # All of it for a few results; of many, those that fail.
     shown = [c for c in compared if len(compared) <= _MOST_SHOWN or not _passes(c, rechecks)][:_MOST_SHOWN]
     for c in shown:
@@ -107,8 +110,21 @@ def _print(compared: Sequence[Compared], rechecks: Rechecks) -> None:
     for (line, name), recheck in rechecks.items():
         word = "pass" if recheck.passed else "fail"
         tell(f"re-check of {name} of `{line}`: {word}, {recheck}")
-    failing = sum(not _passes(c, rechecks) for c in compared)
-    tell(f"{counted(len(compared), 'result')}: {len(compared) - failing} pass, {failing} fail")
+    _print_missing(missing)
+    failing = sum(not _passes(c, rechecks) for c in compared) + sum(m.in_case for m in missing)
+    judged = len(compared) + sum(m.in_case for m in missing)
+    tell(f"{counted(judged, 'result')}: {judged - failing} pass, {failing} fail")
+
+
+def _print_missing(missing: Sequence[Missing]) -> None:
+    """A result missing in a case that has others fails; a case, or a file, without any is only told."""
+    for m in [m for m in missing if m.in_case][:_MOST_SHOWN]:
+        print(coloured(printable(m.name), "bold"))
+        tell(f"  {coloured(say('FAIL'), 'red')}  no file holds this result")
+    absent = [m.name for m in missing if not m.in_case]
+    if absent:
+        shown = ", ".join(printable(name) for name in absent[:_MOST_SHOWN]) + (", ..." * (len(absent) > _MOST_SHOWN))
+        tell(f"without results, not judged: {len(absent)} ({shown})")
 
 
 def _print_one(c: Compared) -> None:

@@ -28,6 +28,7 @@ _LARGEST_MATMUL = 128 * 2**20
 _EIGHT_BITS = ("hifloat8", "float8_e4m3fn")
 _CHANNELS_FIRST = ("NCL", "NCHW", "NCDHW")
 _HF32_MATHS = (1, 3)
+_FLOAT16_MATH = 2
 
 
 def known(request: Request) -> bool:
@@ -196,7 +197,7 @@ def _matmul_1x1_weight(p: ConvProblem, revision: date) -> Iterator[Asked]:
 
 
 def _as_1x1(p: ConvProblem) -> Iterator[Asked]:
-    yield from (_no_eight_bits(p), _channels_first(p), _one_group(p), _no_padding(p), _dense(p))
+    yield from (_plain(p), _no_eight_bits(p), _channels_first(p), _one_group(p), _no_padding(p), _dense(p))
     yield _every_axis(p, "stride = window, output*window = input",
                       lambda a: a.stride == a.window and a.coarse * a.window == a.fine,
                       lambda a: f"{a.stride}/{a.window}/{a.coarse}/{a.fine}")  # fmt: skip
@@ -210,9 +211,12 @@ def _winograd(p: ConvProblem, revision: date) -> Iterator[Asked]:
     yield Asked(f"since {_WINOGRAD_SINCE}", str(revision), revision >= _WINOGRAD_SINCE)
     yield _channels_first(p)
     result = "" if r.grad_weight is None else r.grad_weight.dtype
+    promoted = precision.promote(*_dtypes(p))
     used = [*_dtypes(p), result]
+    if promoted == "float32" and r.math == _FLOAT16_MATH:
+        used.append("float16 by math 2")  # operands are cast before the kernel sees them
     yield Asked("all float32", ", ".join(dict.fromkeys(used)), all(name == "float32" for name in used))
-    hf32 = precision.promote(*_dtypes(p)) == "float32" and r.math in _HF32_MATHS
+    hf32 = promoted == "float32" and r.math in _HF32_MATHS
     yield Asked("not HF32", f"math {r.math}", not hf32)
     flat = d == Axis(1, 1, 1, 1, 1, 0, 0)
     yield Asked("depth 1", f"{d.fine}/{d.coarse}/{d.window}", flat)

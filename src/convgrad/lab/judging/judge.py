@@ -54,12 +54,8 @@ def judge(standard: Standard, precision: str, m: Measured) -> Judged:
     said = row.says(precision)
     if limits is None:
         return Judged(standard.name, standard.date, precision, None, said, said)
-    if m.errors.mismatches and not _as_the_partner(row, m):
-        e = m.errors
-        why = f"{e.inf_mismatches} infinities and {e.nan_mismatches} NaNs do not match"
-        if e.first_mismatches:
-            why += f", first at element {e.first_mismatches[0]}"
-        return Judged(standard.name, standard.date, precision, False, why, said)
+    if _special_values_fail(row, m):
+        return Judged(standard.name, standard.date, precision, False, _mismatches(m.errors), said)
     if row.needs_partner and m.partner_metrics is None:
         return Judged(standard.name, standard.date, precision, None, "no partner run to compare with", said)
     passed, why, ratios = _JUDGES[row.rule](m, limits)
@@ -68,16 +64,28 @@ def judge(standard: Standard, precision: str, m: Measured) -> Judged:
     return Judged(standard.name, standard.date, precision, passed, why, said, ratios, used)
 
 
-def _as_the_partner(row: Standard, m: Measured) -> bool:
-    """Whether every special value is the partner's, where that is enough: a double benchmark."""
+def _mismatches(e: Errors) -> str:
+    if not e.mismatches:
+        return "infinities or NaNs of the result and the partner differ"
+    why = f"{e.inf_mismatches} infinities and {e.nan_mismatches} NaNs do not match"
+    return why + (f", first at element {e.first_mismatches[0]}" if e.first_mismatches else "")
+
+
+def _special_values_fail(row: Standard, m: Measured) -> bool:
+    """Whether an infinity or NaN is where none may be.
+
+    A double benchmark takes a special value that is the partner's, and none that the partner alone has.
+    """
     if row.rule not in (PassRule.RATIOS, PassRule.CROSS_CHECK) or m.partner is None:
-        return False
+        return m.errors.mismatches > 0
     (a, g), (p, _) = m.errors.whole, m.partner.whole
+    if not m.errors.mismatches and np.isfinite(p).all():
+        return False
     with np.errstate(invalid="ignore"):
         special = ~(np.isfinite(a) & np.isfinite(p) & np.isfinite(g))
         same = (a == p) | (np.isnan(a) & np.isnan(p))
         right = ~np.isfinite(g) & ((a == g) | (np.isnan(a) & np.isnan(g)))
-    return bool((same | right)[special].all())
+    return not bool((same | right)[special].all())
 
 
 def _share(hits: int, total: int) -> float:
@@ -90,13 +98,18 @@ def _mean_and_max(m: Measured, limits: tuple[float, ...]) -> Finding:
     return ok, f"MERE {m.metrics.mere:.3g}, MARE {m.metrics.mare:.3g}", ()
 
 
+def _right_special(e: Errors) -> int:
+    """Infinities and NaNs that are where the reference has them: elements within any tolerance."""
+    return e.count - e.size.size - e.mismatches
+
+
 def _within(e: Errors, rtol: float, atol: float) -> int:
-    return int((e.size <= atol + rtol * e.golden_size).sum())
+    return int((e.size <= atol + rtol * e.golden_size).sum()) + _right_special(e)
 
 
 def _mixed(m: Measured, limits: tuple[float, ...]) -> Finding:
     rtol, atol, limit = limits
-    share = _share(_within(m.errors, rtol, atol), m.errors.size.size)
+    share = _share(_within(m.errors, rtol, atol), m.errors.count)
     far = int((m.errors.size > limit).sum())
     why = f"{_percent(share)} within tolerance, max abs error {m.metrics.max_abs:.3g} ({m.metrics.max_ulp:.3g} ULP)"
     return share >= standards.MIXED_SHARE and far == 0, why + (f", {far} beyond the limit" if far else ""), ()
@@ -105,7 +118,7 @@ def _mixed(m: Measured, limits: tuple[float, ...]) -> Finding:
 def _mixed_elementwise(m: Measured, limits: tuple[float, ...]) -> Finding:
     rtol, atol, cap = limits
     e = m.errors
-    share = _share(_within(e, rtol, atol), e.size.size)
+    share = _share(_within(e, rtol, atol), e.count)
     beyond = (e.size > cap) & (e.size > standards.MIXED_ULPS * e.quantum)
     far = int(beyond.sum())
     why = f"{_percent(share)} within tolerance, max abs error {m.metrics.max_abs:.3g} ({m.metrics.max_ulp:.3g} ULP)"
@@ -114,15 +127,18 @@ def _mixed_elementwise(m: Measured, limits: tuple[float, ...]) -> Finding:
 
 def _close(m: Measured, limits: tuple[float, ...]) -> Finding:
     rtol, allowed, atol = limits
-    total = m.errors.size.size
+    total = m.errors.count
     failing = total - _within(m.errors, rtol, atol)
     share = failing / total if total else 0.0
     return share <= allowed, f"{failing} of {total} elements beyond tolerance ({share:.3g})", ()
 
 
+def _within_one_code(e: Errors) -> int:
+    return int((e.code_distance <= 1).sum()) + _right_special(e)
+
+
 def _requant(m: Measured, limits: tuple[float, ...]) -> Finding:
-    near = int((m.errors.code_distance <= 1).sum())
-    share = _share(near, m.errors.size.size)
+    share = _share(_within_one_code(m.errors), m.errors.count)
     return share >= standards.REQUANT_SHARE, f"{_percent(share)} within one code", ()
 
 
@@ -272,7 +288,7 @@ def _absolute(m: Measured, limits: tuple[float, ...]) -> Finding:
 
 def _every(m: Measured, limits: tuple[float, ...]) -> Finding:
     rtol, atol = limits
-    total = m.errors.size.size
+    total = m.errors.count
     failing = total - _within(m.errors, rtol, atol)
     return failing == 0, f"{failing} of {total} elements beyond tolerance", ()
 
@@ -283,7 +299,7 @@ def _exact(m: Measured, limits: tuple[float, ...]) -> Finding:
 
 def _outside(m: Measured, rtol: float, atol: float, least: float) -> float:
     """The share of elements beyond a tolerance over the share that may be."""
-    return (1 - _share(_within(m.errors, rtol, atol), m.errors.size.size)) / (1 - least)
+    return (1 - _share(_within(m.errors, rtol, atol), m.errors.count)) / (1 - least)
 
 
 def _largest(values: AnyArray) -> float:
@@ -315,7 +331,7 @@ _USED: dict[PassRule, Used] = {
     PassRule.MIXED_ELEMENTWISE: _elementwise,
     PassRule.CLOSE: lambda m, t, _: _outside(m, t[0], t[2], 1 - t[1]),
     PassRule.REQUANT: lambda m, t, _: (
-        (1 - _share(int((m.errors.code_distance < 2).sum()), m.errors.size.size)) / (1 - standards.REQUANT_SHARE)),
+        (1 - _share(_within_one_code(m.errors), m.errors.count)) / (1 - standards.REQUANT_SHARE)),
     PassRule.RATIOS: lambda m, t, ratios: max(r / limit for r, limit in zip(ratios, t[:-1], strict=True)),
     PassRule.SMALL_VALUES: lambda m, t, _: m.metrics.small_value_errors / (
         standards.SMALL_VALUE_RATIO * max(m.partner_metrics.small_value_errors if m.partner_metrics else 0, 1)),

@@ -42,10 +42,18 @@ class Compared:
     line: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """An expected result without a file to judge; in a case that has other results, that is a failure."""
+
+    name: str
+    in_case: bool = False
+
+
 def compare_paths(
     actual: Path, expected: Path, chosen: tuple[Standard, ...], *, dtype: str | None = None, partner: Path | None = None
-) -> Iterator[Compared]:
-    """Every pair of two files or two directories."""
+) -> Iterator[Compared | Missing]:
+    """Every pair of two files or two directories, and what has no partner."""
     for path in (actual, expected):
         if not path.exists():
             raise UsageError(f"{path}: no such file or directory")
@@ -59,10 +67,10 @@ def compare_paths(
         yield from _golden_directory(actual, expected, manifest, chosen)
         return
     pairs = list(_pairs(actual, expected))
-    if not pairs:
+    if all(mine is None for _, mine, _ in pairs):
         raise UsageError(f"{actual} and {expected} have no tensor files in common")
     for name, mine, theirs in pairs:
-        yield Compared(name, _files(mine, theirs, chosen, dtype, None))
+        yield Missing(name) if mine is None else Compared(name, _files(mine, theirs, chosen, dtype, None))
 
 
 def _files(
@@ -94,12 +102,11 @@ def _tensor_paths(directory: Path) -> list[Path]:
     return sorted(p for p in results if not tensor_files.is_nothing(p))
 
 
-def _pairs(actual: Path, expected: Path) -> Iterator[tuple[str, Path, Path]]:
-    theirs = {(p.parent.relative_to(expected), _key(p)): p for p in _tensor_paths(expected)}
-    for path in _tensor_paths(actual):
-        other = theirs.get((path.parent.relative_to(actual), _key(path)))
-        if other is not None:
-            yield str(path.relative_to(actual)), path, other
+def _pairs(actual: Path, expected: Path) -> Iterator[tuple[str, Path | None, Path]]:
+    ours = {(p.parent.relative_to(actual), _key(p)): p for p in _tensor_paths(actual)}
+    for path in _tensor_paths(expected):
+        mine = ours.get((path.parent.relative_to(expected), _key(path)))
+        yield str(path.relative_to(expected) if mine is None else mine.relative_to(actual)), mine, path
 
 
 # ---- golden directories ------------------------------------------------------------------------------------
@@ -107,7 +114,7 @@ def _pairs(actual: Path, expected: Path) -> Iterator[tuple[str, Path, Path]]:
 
 def _golden_directory(
     actual: Path, expected: Path, manifest: dict[str, Any], chosen: tuple[Standard, ...]
-) -> Iterator[Compared]:
+) -> Iterator[Compared | Missing]:
     """Results laid out like the golden directory, judged against the float64 reference of its inputs."""
     compared = 0
     try:
@@ -116,10 +123,12 @@ def _golden_directory(
                 continue
             place = actual / "tensors" if (actual / "tensors").is_dir() else actual  # a run's --save directory
             mine = place / entry["directory"]
-            if mine.is_dir():
-                for item in _case(mine, expected / entry["directory"], entry, chosen):
-                    compared += 1
-                    yield item
+            if not mine.is_dir():
+                yield Missing(str(entry["directory"]))
+                continue
+            for item in _case(mine, expected / entry["directory"], entry, chosen):
+                compared += isinstance(item, Compared)
+                yield item
     except (KeyError, TypeError, AttributeError):
         raise UsageError(f"{layouts.manifest_of(expected)}: an entry is incomplete") from None
     if not compared:
@@ -128,7 +137,7 @@ def _golden_directory(
 
 def _case(
     mine: Path, theirs: Path, entry: dict[str, Any], chosen: tuple[Standard, ...]
-) -> Iterator[Compared]:
+) -> Iterator[Compared | Missing]:
     plan = decide(Request.parse(entry["line"])).accepted()
     tensors = _operands(theirs, entry, plan)
     paths = {_key(p): p for p in _tensor_paths(mine)}
@@ -145,7 +154,9 @@ def _case(
     parts = anatomy(plan, tensors, sums, ours, foreign=foreign)
     needs_partner = any(s.needs_partner for s in chosen)
     for step in plan.steps:
-        if step.result in foreign:
+        if step.result not in foreign:
+            yield Missing(f"{mine.name}/{step.result.value}", in_case=True)
+        else:
             found = _found(plan, step, foreign, sums, ours if needs_partner else None, chosen, parts[step.result])
             yield Compared(f"{mine.name}/{step.result.value}", found, entry["line"])
 
