@@ -122,6 +122,23 @@ def test_products_and_algorithms(how):
     same(pulled[1], wanted.weight)
 
 
+def test_a_list_that_holds_itself_leaves_the_stack_as_it_was():
+    """It is refused by name, and functions may call each other as deep as before."""
+    endless: list = [1]
+    endless.append(endless)
+
+    def depth(n: int = 0) -> int:
+        try:
+            return depth(n + 1)
+        except RecursionError:
+            return n
+
+    before = depth()
+    with pytest.raises(convgrad.ConvGradError, match=r"^weight must be an array") as refused:
+        convgrad.jax.convolution(np.ones((1, 1, 3), np.float32), endless)
+    assert refused.value.rule == "weight.type" and depth() == before
+
+
 def test_refusals_name_the_rule_while_tracing():
     """The product's contract holds under jit; wrong arguments are refused by name."""
     x, w, g = integers((1, 2, 5, 5), 1), integers((2, 2, 3, 3), 2), integers((1, 2, 4, 4), 3)

@@ -18,6 +18,9 @@ from convgrad.functional import Gradients
 from convgrad.jax import operators
 from convgrad.jax.calls import Call, request_of
 
+_MOST_AXES = 64
+"""Of NumPy's arrays, which JAX makes first of a list."""
+
 
 def convolution(
     input: Any, weight: Any, bias: Any = None, *, stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1,
@@ -100,11 +103,26 @@ def _gradients(call: Call, g: Any, x: Any, w: Any, mask: tuple[bool, ...]) -> Gr
 def _array(value: object, name: str) -> Any:
     """An array or a tracer; what JAX takes for neither is refused by name."""
     try:
-        return value if isinstance(value, jax.Array) else jnp.asarray(value)
-    except MemoryError:
+        if isinstance(value, jax.Array):
+            return value
+        if isinstance(value, list | tuple) and _nests_without_end(value):
+            raise arguments.wrong_type(name, "an array", value)
+        return jnp.asarray(value)
+    except (MemoryError, ConvGradError):
         raise
     except Exception as error:
         raise arguments.wrong_type(name, "an array", value) from error
+
+
+def _nests_without_end(value: Sequence[Any]) -> bool:
+    """Whether lists lie in each other deeper than an array has axes, as in one that holds itself. JAX follows those
+    to the end of the interpreter's stack and does not give back what it took of it: every later call is in want."""
+    level: list[Any] = [value]
+    for _ in range(_MOST_AXES):
+        level = list({id(one): one for held in level for one in held if isinstance(one, list | tuple)}.values())
+        if not level:
+            return False
+    return True
 
 
 def _attributes(
