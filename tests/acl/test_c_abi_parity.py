@@ -13,7 +13,7 @@ from convgrad.core.products import KEYS
 from convgrad.core.request import Operator, Request
 from convgrad.rules.check import check
 from phase_one import answers, can_be_said_in_c
-from random_requests import random_request
+from random_requests import beyond_the_stride, random_request
 
 OPERATOR_NAMES = {Operator.CONV: "aclnnConvolutionBackward", Operator.TBC: "aclnnConvTbcBackward"}
 RANDOM_REQUESTS = int(os.environ.get("CONVGRAD_REQUESTS", "20000"))
@@ -72,3 +72,11 @@ def test_random_requests_get_the_same_answer_in_c(operator: Operator) -> None:
     }
     assert "" in rules and len(rules) > 40
     assert {request.product for request in requests} == set(KEYS)
+
+
+def test_output_padding_beyond_the_stride_in_c() -> None:
+    """1,000 transposed requests for cpu around that limit: same status, same rule, same words."""
+    rng = random.Random("beyond the stride in C")
+    requests = [r for r in (beyond_the_stride(rng) for _ in range(1_000)) if can_be_said_in_c(r)]
+    rules = {assert_same(request, status, text, replay=False) for request, status, text in answers(requests)}
+    assert {"", "output_padding.below_larger", "spatial.transposed.beyond_stride"} <= rules

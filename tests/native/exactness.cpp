@@ -197,9 +197,11 @@ struct Case {
 
     void set_fine(int64_t slack_percent) {
         for (int a = 0; a < 3; ++a) {
-            // fine + 2*pad holds the windows, give or take some slack; possibly none of the fine cells is tied
+            // fine + 2*pad holds the windows, give or take some slack (of transposed calls up to the stride or the
+            // dilation); possibly none of the fine cells is tied
+            const int64_t most = std::max(p.stride[a], p.dilation[a]);
             p.fine[a] = (p.coarse[a] - 1) * p.stride[a] + (p.window[a] - 1) * p.dilation[a] + 1 - 2 * p.pad[a];
-            p.fine[a] = p.fine[a] < 1 ? 1 : p.fine[a] + (chance(int(slack_percent)) ? int64_t(rng() % uint64_t(p.stride[a])) : 0);
+            p.fine[a] = p.fine[a] < 1 ? 1 : p.fine[a] + (chance(int(slack_percent)) ? int64_t(rng() % uint64_t(most)) : 0);
         }
     }
 

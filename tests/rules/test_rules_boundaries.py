@@ -128,6 +128,24 @@ def test_values_of_transposed_convolutions(conformance: str, product: str) -> No
         assert check(Request.parse(f"{line} {outside}")).status == 161002, outside
 
 
+@pytest.mark.parametrize("conformance", ("document", "runtime"))
+def test_output_padding_beyond_the_stride(conformance: str) -> None:
+    """cpu takes output_padding below the stride or the dilation, exactly sized beyond the stride; products do not."""
+    line = f"tconv n1 c4>2 i6x6 k3 s2x1 d3x2 fp16 as={conformance}"
+    for inside in ("op2x1", "op2x0", "op1x1"):
+        assert check(Request.parse(f"{line} {inside} on=cpu")).ok, inside
+        assert check(Request.parse(f"{line} {inside} on=cpu want=y")).ok, inside
+    for outside in ("op3x1", "op2x2", "op1x2"):
+        assert check(Request.parse(f"{line} {outside} on=cpu")).rule_id == "output_padding.below_larger", outside
+    rest = f"{line} op2x1 on=cpu go=1x2x"
+    assert check(Request.parse(f"{rest}19x11")).ok
+    for size in ("18x11", "20x11", "19x10", "19x12"):
+        assert check(Request.parse(rest + size)).rule_id == "spatial.transposed.beyond_stride", size
+    for product in ("950", "A3", "A2", "910", "310P"):
+        answer = check(Request.parse(f"{line} op2x1 on={product}"))
+        assert answer.rule_id == "output_padding.below_stride", product
+
+
 # Limits that belong to some products only: the same value passes elsewhere.
 UNLIMITED = [
     ("conv n1 c2>2 i256 k256", ("950",)),

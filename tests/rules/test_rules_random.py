@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from convgrad.core.request import Operator, Request
 from convgrad.rules.check import check
 from convgrad.rules.explain import explain
-from random_requests import random_request
+from random_requests import beyond_the_stride, random_request
 from straight_line import status
 from strategies import any_request
 
@@ -30,6 +30,18 @@ def test_rows_answer_as_the_straight_line_code(operator: Operator, seed: int) ->
         assert verdict.status == status(request), f"{verdict.rule_id}: {verdict.message}\n{request}"
         answers.add(int(verdict.status))
     assert answers == {0, 161001, 161002, 561103}
+
+
+def test_output_padding_beyond_the_stride() -> None:
+    """2,000 transposed requests for cpu around that limit: the second evaluator's status, each rule met."""
+    rng = random.Random("beyond the stride")
+    verdicts = []
+    for _ in range(2_000):
+        request = beyond_the_stride(rng)
+        verdicts.append(check(request))
+        assert verdicts[-1].status == status(request), f"{verdicts[-1].message}\n{request}"
+    wanted = {"", "output_padding.below_larger", "spatial.transposed", "spatial.transposed.beyond_stride"}
+    assert wanted <= {verdict.rule_id for verdict in verdicts}
 
 
 def test_every_verdict_can_be_replayed_from_its_line() -> None:

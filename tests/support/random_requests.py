@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from convgrad.core.geometry import coarse_size, fine_size
 from convgrad.core.products import KEYS
-from convgrad.core.request import FORMAT_BY_RANK, Operator, Request, TensorSpec
+from convgrad.core.request import FORMAT_BY_RANK, Operator, Request, TensorSpec, pad_pairs
 
 _DTYPES = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "hifloat8", "int32")
 _OTHER_DTYPES = ("int8", "int64", "uint16", "bool", "complex64", "complex128", "complex32", "float8_e8m0", "int4")
@@ -164,3 +164,21 @@ def _changed_array(rng: random.Random, values: tuple | None, pairs: bool) -> tup
     elif numbers and pairs:
         numbers[0] = (rng.choice((0, 1, 2)), 1)
     return tuple(numbers)
+
+
+def beyond_the_stride(rng: random.Random) -> Request:
+    """A transposed request for cpu whose output_padding may reach the stride; its sizes mostly follow."""
+    while True:
+        r = random_request(rng, Operator.CONV)
+        attributes = (r.stride, r.dilation, r.output_padding)
+        if r.transposed and r.grad_output and None not in attributes and len({*map(len, attributes)}) == 1:
+            break
+    dilation = tuple(rng.choice((1, 2, 4)) for _ in r.dilation)
+    slack = tuple(rng.randrange(max(s, d, 1) + (rng.random() < 0.1)) for s, d in zip(r.stride, dilation, strict=True))
+    r = replace(r, product="cpu", dilation=dilation, output_padding=slack)
+    pairs = pad_pairs(r.padding or (), len(slack))
+    if rng.random() < 0.8 and pairs is not None and r.input is not None and r.weight is not None:
+        axes = zip(r.input.shape[2:], r.weight.shape[2:], r.stride, dilation, pairs, slack, strict=False)
+        size = tuple(max(fine_size(n, k, s, d, *pads, e), 0) for n, k, s, d, pads, e in axes)
+        r = replace(r, grad_output=replace(r.grad_output, shape=(*r.grad_output.shape[:2], *size)))
+    return r

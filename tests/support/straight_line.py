@@ -6,6 +6,7 @@ Written from the contract's own text, so that an edit of a row needs two hands.
 from __future__ import annotations
 
 from math import prod
+from operator import ge
 
 from convgrad.core.request import Operator, Request, TensorSpec
 
@@ -141,6 +142,8 @@ def _conv_values(r: Request, cpu: bool, document: bool) -> bool:
     if not r.transposed:
         return any(r.output_padding)
     stride = r.stride
+    if cpu and len(stride) == len(r.dilation) == len(r.output_padding):
+        return any(e >= s and e >= d for e, s, d in zip(r.output_padding, stride, r.dilation, strict=True))
     if len(r.output_padding) == 4 and len(stride) == 2:
         stride = (stride[0], stride[0], stride[1], stride[1])
     return any(slack >= step for slack, step in zip(r.output_padding, stride, strict=False))
@@ -180,11 +183,15 @@ def _conv_shapes(r: Request, cpu: bool, document: bool, empty: bool) -> bool:
         return _conv_empty(r, go, x, w, pads)
     if coarse[1] != w[0] or fine[1] != w[1] * r.groups or w[0] % r.groups or go[0] != x[0]:
         return True
+    far = r.transposed and len(r.output_padding) == rank and any(map(ge, r.output_padding, r.stride))
     for i in range(rank):
         room = fine[2 + i] + pads[i] - r.dilation[i] * (w[2 + i] - 1) - 1
         if not cpu and not r.transposed and 0 in x and room < 0:
             return True
-        if coarse[2 + i] != room // r.stride[i] + 1:
+        if far:  # as PyTorch has it: the sizes follow from output_padding
+            if room != (coarse[2 + i] - 1) * r.stride[i] + r.output_padding[i]:
+                return True
+        elif coarse[2 + i] != room // r.stride[i] + 1:
             return True
     return prod(max(n, 1) for n in (*coarse, *w[1:])) > MOST_WORK
 

@@ -433,6 +433,29 @@ def test_lists_of_one_stand_for_every_axis(product):
     assert (record[0].request.padding, record[0].request.stride) == ((1, 1), (2, 2))
 
 
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_output_padding_below_the_dilation(rank, groups):
+    """cpu computes transposed convolutions whose output_padding reaches the stride: exact in both passes."""
+    numbers = {"stride": (1, 2, 3)[:rank], "dilation": (4, 5, 2)[:rank], "output_padding": (3, 2, 1)[:rank],
+               "padding": (2, 0, 1)[:rank], "groups": groups}  # fmt: skip
+    function = getattr(torch.nn.functional, f"conv_transpose{rank}d")
+    generator = torch.Generator().manual_seed(7)
+    x, w = (integers(s, generator) for s in ((2, 6, *(4, 3, 5)[:rank]), (6, 3, *(3, 2, 3)[:rank])))
+    want = function(x.double(), w.double(), **numbers)
+    g = integers(tuple(want.shape), generator)
+    leaves = [t.clone().requires_grad_() for t in (x, w)]
+    with door.emulate("cpu", forward=True) as record:
+        found = function(*leaves, **numbers)
+        found.backward(g)
+    assert record[0].request.output_padding == numbers["output_padding"] and torch.equal(found.double(), want)
+    doubles = [t.double().requires_grad_() for t in (x, w)]
+    function(*doubles, **numbers).backward(g.double())
+    assert all(torch.equal(ours.grad.double(), theirs.grad) for ours, theirs in zip(leaves, doubles, strict=True))
+    with door.emulate("A2"), pytest.raises(convgrad.ConvGradError, match="output_padding must be below stride"):
+        function(*leaves, **numbers).sum().backward()
+
+
 def test_a_forward_pass_that_is_refused_falls_back():
     """Tensors in oneDNN's own layout: PyTorch computes them and the reason is recorded, or the call says it."""
     x, w = torch.ones(1, 2, 8, 8).to_mkldnn(), torch.ones(3, 2, 3, 3).to_mkldnn()

@@ -127,6 +127,11 @@ template <class Read> Fact Facts::per_axis(Read read) const {
     return values;
 }
 
+static bool one_slack_per_axis(const Request& r) {
+    return r.output_padding && r.stride && r.dilation && r.output_padding->size() == r.stride->size() &&
+           r.output_padding->size() == r.dilation->size();
+}
+
 #define TENSOR_FACTS(NAME, tensor)                                                                 \
     case CG_FACT_##NAME: return pointer(tensor.has_value());                                       \
     case CG_FACT_##NAME##_DTYPE: return tensor ? one(tensor->dtype) : std::nullopt;                \
@@ -207,6 +212,18 @@ Fact Facts::read(cg_fact name) {
         if (r.stride && r.stride->size() == 2 && r.output_padding && r.output_padding->size() == 4)
             return Numbers{(*r.stride)[0], (*r.stride)[0], (*r.stride)[1], (*r.stride)[1]};
         return r.stride;
+    case CG_FACT_OUTPUT_PADDING_LIMIT_CPU: {
+        if (!one_slack_per_axis(r)) return (*this)[CG_FACT_OUTPUT_PADDING_LIMIT];
+        Numbers larger = *r.stride;
+        for (size_t i = 0; i < larger.size(); ++i) larger[i] = std::max(larger[i], (*r.dilation)[i]);
+        return larger;
+    }
+    case CG_FACT_OUTPUT_PADDING_REACHES_STRIDE: {
+        bool reaches = false;
+        for (size_t i = 0; r.transposed && one_slack_per_axis(r) && i < r.stride->size(); ++i)
+            reaches = reaches || (*r.output_padding)[i] >= (*r.stride)[i];
+        return flag(reaches);
+    }
     case CG_FACT_DIMS: return r.weight ? one(int64_t(r.weight->shape.size()) - 2) : std::nullopt;
     case CG_FACT_PROMOTED: return promoted();
     case CG_FACT_EIGHT_BIT:
@@ -228,6 +245,21 @@ Fact Facts::read(cg_fact name) {
             const Wide room = Wide(a.fine) + a.pad_low + a.pad_high - Wide(a.dilation) * (Wide(a.window) - 1) - 1;
             return floor_divide(room, a.stride) + 1;
         });
+    case CG_FACT_FINE_EXPECTED: {
+        const auto axes = law();
+        const Fact coarse = spatial(r.input);
+        if (!axes || !coarse || !r.output_padding || coarse->size() != axes->size() ||
+            r.output_padding->size() != axes->size())
+            return std::nullopt;
+        Numbers values;
+        for (size_t i = 0; i < axes->size(); ++i) {
+            const LawAxis& a = (*axes)[i];
+            const Wide steps = saturated((Wide((*coarse)[i]) - 1) * a.stride);
+            const Wide reach = saturated(Wide(a.dilation) * (Wide(a.window) - 1));
+            values.push_back(saturated(steps + reach + 1 + (*r.output_padding)[i] - a.pad_low - a.pad_high));
+        }
+        return values;
+    }
     case CG_FACT_PADDED: return per_axis([](const LawAxis& a) { return Wide(a.fine) + a.pad_low + a.pad_high; });
     case CG_FACT_REACH: return per_axis([](const LawAxis& a) { return Wide(a.dilation) * (Wide(a.window) - 1) + 1; });
     case CG_FACT_WORK: {

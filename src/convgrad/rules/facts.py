@@ -285,6 +285,33 @@ _fact("output_padding.limit", Kind.LIST, "stride; each element twice when output
       "stride", "stride", _slack_limit)  # fmt: skip
 
 
+def _one_slack_per_axis(f: Facts) -> bool:
+    r = f.request
+    return (r.output_padding is not None and r.stride is not None and r.dilation is not None
+            and len(r.output_padding) == len(r.stride) == len(r.dilation))  # fmt: skip
+
+
+def _larger_limit(f: Facts) -> Value:
+    r = f.request
+    return tuple(map(max, r.stride or (), r.dilation or ())) if _one_slack_per_axis(f) else f["output_padding.limit"]
+
+
+_fact("output_padding.limit.cpu", Kind.LIST, "per axis the larger of stride and dilation where outputPadding, stride "
+      "and dilation have one length; else output_padding.limit", "the larger of stride and dilation",
+      "stride 与 dilation 中较大者", _larger_limit)  # fmt: skip
+
+
+def _reaches_stride(f: Facts) -> Value:
+    r = f.request
+    pairs = zip(r.output_padding or (), r.stride or (), strict=False)
+    return r.transposed and _one_slack_per_axis(f) and any(slack >= step for slack, step in pairs)
+
+
+_fact("output_padding.reaches_stride", Kind.FLAG, "transposed, outputPadding, stride and dilation have one length, and "
+      "an element of outputPadding is at least the stride of its axis", "whether output_padding reaches the stride",
+      "outputPadding 是否达到 stride", _reaches_stride)  # fmt: skip
+
+
 # ---- derived ---------------------------------------------------------------------------------------------
 
 
@@ -392,6 +419,22 @@ _fact("coarse.expected", Kind.LIST, "per axis floor((fine + pads - dilation*(win
       "is the size of input (transposed: of grad_output); floor rounds down, also below 0; 128-bit, then saturated",
       "floor(({fine} + pads - dilation*(window-1) - 1)/stride) + 1 =",
       "floor(({fine} + pads - dilation*(window-1) - 1)/stride) + 1 = ", _expected)  # fmt: skip
+
+
+def _fine_expected(f: Facts) -> Value:
+    axes, coarse, slack = _law(f), f["input.size"], f.request.output_padding
+    if axes is None or not isinstance(coarse, tuple) or slack is None or not len(axes) == len(coarse) == len(slack):
+        return None
+    return tuple(
+        _saturated(_saturated((c - 1) * s) + _saturated(d * (k - 1)) + 1 + e - p)
+        for (_, p, k, s, d), c, e in zip(axes, coarse, slack, strict=True)
+    )
+
+
+_fact("fine.expected", Kind.LIST, "per axis (input - 1)*stride + dilation*(window-1) + 1 + outputPadding - pads, where "
+      "input is its size; both products saturated, then the sum", "(input - 1)*stride + dilation*(window-1) + 1 + "
+      "output_padding - pads =", "(input - 1)*stride + dilation*(window-1) + 1 + outputPadding - pads = ",
+      _fine_expected)  # fmt: skip
 
 
 def _padded(f: Facts) -> Value:

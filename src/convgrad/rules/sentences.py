@@ -34,6 +34,9 @@ _PHRASES: dict[tuple[str, tuple[object, ...]], tuple[str, str]] = {
     ("grouped", (True,)): ("with groups above 1", "groups 大于 1 时"),
     ("input.batch_zero", (False,)): ("when the batch is not zero", "N 不为 0 时"),
     ("forward", (False,)): ("", ""),
+    ("output_padding.reaches_stride", (False,)): ("", ""),
+    ("output_padding.reaches_stride", (True,)): (
+        "whose output_padding reaches the stride", "outputPadding 达到 stride 时"),
     ("dims", (1, 3)): ("in 1-D and 3-D", "1D 和 3D 时"),
     ("dims", (2,)): ("in 2-D", "2D 时"),
     ("dims", (3,)): ("in 3-D", "3D 时"),
