@@ -20,6 +20,7 @@ namespace {
 constexpr size_t kMostCores = 4096;
 constexpr int kMostArguments = 32;
 constexpr int kFlags = 16;
+constexpr size_t kNamedCores = 12;     // of those that wait for ever
 using Clocks = std::vector<uint16_t>;  // by core: how much of each has been heard of
 
 void join(Clocks& known, const Clocks& more) {
@@ -37,8 +38,13 @@ struct Core {
     cgt_where waits_at{};
     bool done = false, stopping = false;
     Clocks clocks;
+    std::string name() const {
+        const auto number = static_cast<long long>(block);
+        return role == CGT_VECTOR ? say("vector core %d of block %lld", sub, number) : say("core %lld", number);
+    }
     uint64_t meetings[2] = {0, 0};               // arrived at: of all cores, of vector cores
     std::map<int, uint64_t> set, heard, waited;  // cross-core flags: by mode * kFlags + id; by id
+    std::map<int, cgt_where> set_at;             // where a flag it hears was last set, by id
     std::map<int, Clocks> flag_clocks;           // what a flag's setters had heard of, by id
 };
 
@@ -136,10 +142,10 @@ void Launch::run(cgt_where where) {
         const auto waiting = those([](const Core& core) { return !core.done; });
         if (some || waiting.empty()) continue;
         std::string who;
-        for (const Core* core : waiting)
-            who += (who.empty() ? "" : ", ") + say("%s %lld in %s",
-                                                   core->role == CGT_VECTOR ? "vector core of block" : "core",
-                                                   static_cast<long long>(core->block), core->waits_in.c_str());
+        const size_t named = std::min(waiting.size(), kNamedCores);
+        for (size_t at = 0; at < named; ++at)
+            who += (at ? ", " : "") + waiting[at]->name() + " in " + waiting[at]->waits_in;
+        if (named < waiting.size()) who += say(", and %zu more", waiting.size() - named);
         found_on_core("sync.stuck",
                       say("%zu of %zu cores wait for ever (%s), the others have ended", waiting.size(), cores_.size(),
                           who.c_str()),
@@ -158,7 +164,7 @@ void Launch::report_flags_left() {
                               say("CrossCoreSetFlag: flag %d was set %llu times and waited for %llu times", heard.first,
                                   static_cast<unsigned long long>(heard.second),
                                   static_cast<unsigned long long>(core->waited[heard.first])),
-                              core->block, {});
+                              core->block, core->set_at[heard.first]);
 }
 
 bool add_vectors(Launch& launch, int per_block) {
@@ -271,6 +277,7 @@ int cross_core_set(int mode, int flag, cgt_where where) {
     for (Core* core : hearers) {
         join(core->flag_clocks[flag], me->clocks);
         core->heard[flag] = std::max(core->heard[flag], least);
+        core->set_at[flag] = where;
     }
     return CGT_OK;
 }

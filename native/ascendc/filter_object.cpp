@@ -239,8 +239,7 @@ int FilterObject::get_tensor_c(const cgt_view& view, int atomic, bool sequential
             output.holds(weight_size(t_)))
             refuse(filter_mistake(t_, grad_output_->element, other_->element, output.element, row_, m_.total, n_.total),
                    where);
-        if (output.region && output.region->judged.what == Judged::Nothing)
-            output.region->judged.what = Judged::GradWeight, output.region->judged.filter = t_;
+        judge_as(output.region, t_, where);
     }
     for (int64_t block = 0; block < tile_->n_length / kLanes; ++block)
         put(output, start + between * block, rows, block * kLanes, atomic != 0,

@@ -322,13 +322,11 @@ int InputObject::get_tensor_c(const cgt_view& view, int atomic, bool sequential,
              "never released",
              where);
     if (state() == State::TileSkipped || !tile_) return CGT_OK;
-    const bool is_workspace = output.region && output.region->name.find("orkspace") != std::string::npos;
-    const bool is_result = !is_workspace && (output.holds(input_size(t_)) ||
+    const bool is_result = !is_workspace(output.region) && (output.holds(input_size(t_)) ||
                                              output.holds(Whole(t_.batch) * t_.cin * t_.di * t_.hi * t_.wi));
     if (!ncdhw_ || is_result) name_by_use(output, "gradInput");
     check_output(output, where);
-    if (output.region && !ncdhw_ && output.region->judged.what == Judged::Nothing)
-        output.region->judged.what = Judged::GradInput, output.region->judged.input = t_;
+    if (!ncdhw_) judge_as(output.region, t_, where);
     const Whole plane = Whole(t_.hi) * t_.wi;
     const std::string doing = "GetTensorC, " + tile_->words();
     if (ncdhw_) {

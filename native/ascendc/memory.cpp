@@ -1,6 +1,7 @@
 #include "memory.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -24,6 +25,17 @@ struct GmBlock {
     bool ours = false;  // allocated here, with guard bytes behind it
     std::string name;
 };
+
+// Leading bytes that are zero, in whole words: an element of a result lies in one.
+size_t leading_zeros(const char* start, size_t bytes) {
+    constexpr size_t kWord = sizeof(uint32_t);
+    size_t at = 0;
+    for (uint32_t word; at + kWord <= bytes; at += kWord) {
+        std::memcpy(&word, start + at, kWord);
+        if (word != 0) break;
+    }
+    return at;
+}
 
 struct Memory {
     std::recursive_mutex guard;
@@ -68,6 +80,10 @@ bool find_block(const void* address, Stretch* stretch) {
     const Span span = locate(address, 1);
     if (!span.block) return false;
     m.held.push_back(span.block);
+    // What is fresh is NaN, as from GmAlloc; pages of a large block are zero until something writes them.
+    const size_t asked = span.block->asked;
+    if (!span.block->written.exchange(true) && leading_zeros(span.block->bytes, asked) == asked / 4 * 4)
+        std::memset(span.block->bytes, 0xFF, asked);
     *stretch = {span.block->bytes, span.block->asked,
                 say("device block #%llu", (unsigned long long)span.block->number)};
     return true;
@@ -78,6 +94,7 @@ Region* add_region(char* start, size_t bytes, const std::string& name) {
     auto& made = m.regions[number_of(start)];
     if (!made) made = std::make_unique<Region>();
     made->number = ++m.opened, made->start = start, made->bytes = bytes, made->name = name;
+    made->zeros = leading_zeros(start, bytes);
     return made.get();
 }
 
@@ -101,7 +118,7 @@ Region* region_of(const void* address) {
     size_t bytes = stretch.bytes;
     if (next != m.regions.end()) bytes = std::min<size_t>(bytes, next->first - number_of(stretch.start));
     Region* made = add_region(stretch.start, bytes, stretch.name);
-    trace_region(made->number, made->name, made->bytes);
+    trace_region(made->number, made->name, made->bytes, made->zeros);
     return made;
 }
 
@@ -171,8 +188,25 @@ Place place_of(const cgt_view& view) {
     return place;
 }
 
+bool is_workspace(const Region* region) {
+    if (!region) return false;
+    std::string name = region->name;
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char letter) { return std::tolower(letter); });
+    return name.find("workspace") != std::string::npos;
+}
+
+void judge_as(Region* region, const InputRecord& record, cgt_where where) {
+    if (!region || region->judged.what != Judged::Nothing || is_workspace(region)) return;
+    region->judged.what = Judged::GradInput, region->judged.where = where, region->judged.input = record;
+}
+
+void judge_as(Region* region, const FilterRecord& record, cgt_where where) {
+    if (!region || region->judged.what != Judged::Nothing || is_workspace(region)) return;
+    region->judged.what = Judged::GradWeight, region->judged.where = where, region->judged.filter = record;
+}
+
 void name_by_use(const Place& place, const char* name) {
-    if (!place.region || place.region->named_by_use) return;
+    if (!place.region || place.region->named_by_use || is_workspace(place.region)) return;
     place.region->name = name;
     place.region->named_by_use = true;
 }
@@ -227,10 +261,11 @@ void mark_store(const Place& place, int64_t start, int64_t count, bool add) {
     Before plain_before, fill_before;
     const auto core = static_cast<int16_t>(thread_number());
     const uint16_t clock = core_clock();
+    const Cell* zeroed_end = place.region->cells.data() + place.region->zeros / 2;
     mark_writer(place.region);
     for (Cell* cell = units.first; cell != units.last; ++cell) {
         if (add) {
-            if (cell->filler < 0 && cell->stores == 0) cell->flags |= kAddedBlind;
+            if (cell->filler < 0 && cell->stores == 0 && cell >= zeroed_end) cell->flags |= kAddedBlind;
             if (cell->plain >= 0 && cell->plain != core && !plain_before(cell->plain, cell->plain_clock))
                 cell->flags |= kTwoCores;
             cell->adds = static_cast<uint8_t>(cell->adds + (cell->adds < 255));
@@ -277,7 +312,8 @@ void open_regions(const char* texts, const void* const* arguments, int count) {
         const auto next = std::next(entry);
         if (next != m.regions.end())
             entry->second->bytes = std::min<size_t>(entry->second->bytes, next->first - entry->first);
-        trace_region(entry->second->number, entry->second->name, entry->second->bytes);
+        entry->second->zeros = std::min(entry->second->zeros, entry->second->bytes);
+        trace_region(entry->second->number, entry->second->name, entry->second->bytes, entry->second->zeros);
     }
 }
 
@@ -299,7 +335,10 @@ struct Tally {
     bool is(int64_t element, uint8_t flag) const { return (cell(element).flags & flag) != 0; }
     const Cell& cell(int64_t element) const { return region.cells[static_cast<size_t>(element * per)]; }
     bool untouched(int64_t element) const { return cell(element).stores == 0 && cell(element).adds == 0; }
-    bool zeroed(int64_t element) const { return cell(element).filler >= 0; }
+    bool filled(int64_t element) const { return cell(element).filler >= 0; }
+    bool zeroed(int64_t element) const {
+        return filled(element) || (element + 1) * per * 2 <= static_cast<int64_t>(region.zeros);
+    }
     template <class Holds> int64_t count(Holds holds) const {
         int64_t total = 0;
         for (int64_t element = 0; element < elements; ++element) total += holds(element);
@@ -314,7 +353,7 @@ struct Tally {
         found_on_core(rule,
                       say("%s; %lld elements, first %s, flat %lld", words, (long long)total, name(first).c_str(),
                           (long long)first),
-                      core, {});
+                      core, region.judged.where);
     }
     std::string name(int64_t flat) const {
         auto part = [&flat](int64_t size) {
@@ -350,7 +389,9 @@ void order_of_zeroing(const Tally& all, const std::string& result) {
 
 std::string judge_grad_input(const Tally& all) {
     const InputRecord& t = all.region.judged.input;
-    auto never = [&](int64_t e) { return all.untouched(e) && !all.zeroed(e); };
+    // Zeros of before the launch stand for a Fill only where the record leaves elements out.
+    const bool leaves_out = t.initOutputFlag == 1;
+    auto never = [&](int64_t e) { return all.untouched(e) && !(leaves_out ? all.zeroed(e) : all.filled(e)); };
     auto twice = [&](int64_t e) { return all.cell(e).stores > 1 || (all.cell(e).stores > 0 && all.cell(e).adds > 0); };
     if (t.initOutputFlag == 1)
         all.find(
@@ -369,7 +410,7 @@ std::string judge_grad_input(const Tally& all) {
         "cores, "
         "%lld out of range; %lld cores",
         (long long)all.elements, number([&](int64_t e) { return all.cell(e).stores == 1 && all.cell(e).adds == 0; }),
-        number([&](int64_t e) { return all.untouched(e) && all.zeroed(e); }), number(never), number(twice),
+        number([&](int64_t e) { return all.untouched(e) && !never(e); }), number(never), number(twice),
         number([&](int64_t e) { return all.is(e, kTwoCores); }), (long long)all.region.out_of_range,
         (long long)all.cores_used());
 }

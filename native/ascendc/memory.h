@@ -26,6 +26,7 @@ enum CellFlag : uint8_t { kTwoCores = 1, kOverwritten = 2, kZeroedLate = 4, kAdd
 // The record whose result a region holds.
 struct Judged {
     enum { Nothing, GradInput, GradWeight } what = Nothing;
+    cgt_where where{};  // of the first tile's GetTensorC
     InputRecord input;
     FilterRecord filter;
 };
@@ -35,6 +36,7 @@ struct Region {
     std::string name;
     char* start = nullptr;
     size_t bytes = 0;
+    size_t zeros = 0;  // leading bytes that the host, or an earlier launch, zeroed
     bool named_by_use = false;
     std::vector<Cell> cells;  // made by the first store or fill
     std::vector<bool> writers;
@@ -58,6 +60,10 @@ struct Place {
 };
 
 Place place_of(const cgt_view& view);
+// The region holds the result of an object with such a record, unless its name says that it is a workspace.
+void judge_as(Region* region, const InputRecord& record, cgt_where where);
+void judge_as(Region* region, const FilterRecord& record, cgt_where where);
+bool is_workspace(const Region* region);
 // Takes the name an operand has in messages, the first time it is used.
 void name_by_use(const Place& place, const char* name);
 

@@ -36,10 +36,10 @@ void trace_launch(const char* name, uint32_t blocks) {
     std::fflush(file());
 }
 
-void trace_region(int number, const std::string& name, size_t bytes) {
+void trace_region(int number, const std::string& name, size_t bytes, size_t zeros) {
     if (!tracing()) return;
-    std::fprintf(file(), "{\"region\": %d, \"name\": %s, \"bytes\": %zu}\n", number, quoted(name.c_str()).c_str(),
-                 bytes);
+    std::fprintf(file(), "{\"region\": %d, \"name\": %s, \"bytes\": %zu, \"zeros\": %zu}\n", number,
+                 quoted(name.c_str()).c_str(), bytes, zeros);
 }
 
 void trace_call(int object, const char* call, const std::string& arguments, cgt_where where, bool first) {

@@ -13,7 +13,7 @@ namespace tile {
 
 bool tracing();
 void trace_launch(const char* name, uint32_t blocks);
-void trace_region(int number, const std::string& name, size_t bytes);
+void trace_region(int number, const std::string& name, size_t bytes, size_t zeros);
 // `object` 0: a call of no object. `arguments` is the inside of a JSON list; `first` the flag ctx.isFirstIter_ before
 // it.
 void trace_call(int object, const char* call, const std::string& arguments, cgt_where where, bool first = false);

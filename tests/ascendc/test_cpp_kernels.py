@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -108,7 +109,7 @@ MISTAKES_OF_ZEROING = {
     "no_meeting": "coverage.race: core 0: elements that one core zeroes while another stores them: all cores must meet "
     "(SyncAll) in between",
     "vector_meeting": "role.sync: core 0: SyncAll: meets vector cores only; a cube core needs SyncAll<false>()",
-    "one_misses": "sync.stuck: 4 of 6 cores wait for ever (core 0 in SyncAll, vector core of block 0 in SyncAll, ",
+    "one_misses": "sync.stuck: 4 of 6 cores wait for ever (core 0 in SyncAll, vector core 0 of block 0 in SyncAll, ",
 }
 
 
@@ -268,4 +269,21 @@ def test_flags_between_cores() -> None:
     assert [code for code, _ in told.values()] == [0, 1, 1]
     stuck = "sync.stuck: 2 of 6 cores wait for ever (core 0 in CrossCoreWaitFlag(3), core 1 in CrossCoreWaitFlag(3))"
     assert stuck in told["s"][1] and "flags.cpp:" in told["s"][1]
-    assert "sync.flag_left: core 0: CrossCoreSetFlag: flag 3 was set 1 times and waited for 0 times" in told["w"][1]
+    left = r"flags.cpp:\d+: sync.flag_left: core 0: CrossCoreSetFlag: flag 3 was set 1 times and waited for 0 times"
+    assert re.search(left, told["w"][1])
+
+
+@pytest.mark.parametrize("how", ["launch", "host", "device", "part", "not"])
+@pytest.mark.parametrize("strict", ["0", "1"])
+def test_zeros_of_before_the_launch(how: str, strict: str) -> None:
+    """What the host or another launch zeroed may be added to; what nobody did is NaN and told, by its number."""
+    binary = str(program("earlier_zeros.cpp"))
+    given = {"CONVGRAD_STRICT": strict}
+    done = subprocess.run([binary, how], capture_output=True, text=True, check=False, timeout=60, env=given)
+    unzeroed = {"part": 40, "not": 2304}.get(how, 0)
+    if not unzeroed:
+        assert (done.stdout, done.stderr, done.returncode) == ("2304 of 2304\n", "", 0)
+        return
+    assert strict == "1" or done.stdout == f"{2304 - unzeroed} of 2304\n"
+    assert re.search(rf"zeros.cpp:\d+: coverage.add_unzeroed: .*; {unzeroed} elements, first", done.stderr), done.stderr
+    assert done.returncode == 1

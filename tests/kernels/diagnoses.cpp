@@ -135,8 +135,10 @@ int main(int count, char **arguments) {
     if (is("capacity.L0C")) t.baseM = 512, t.baseN = 256;
     if (is("capacity.L1")) t.stepKb = 1800;
     if (is("coverage.zeroing")) t.initOutputFlag = 1;
-    uint8_t *weight = zeros_of<half>(2 * 9 * 32 * 16), *gradOutput = zeros_of<half>(3840), *gradInput = zeros_of<half>(3840);
-    uint8_t *gradWeight = zeros_of<float>(2 * 9 * 32 * 16), *tiling = reinterpret_cast<uint8_t *>(dxTiling);
+    uint8_t *weight = zeros_of<half>(2 * 9 * 32 * 16), *gradOutput = zeros_of<half>(3840);
+    auto *gradInput = static_cast<uint8_t *>(GmAlloc(3840 * sizeof(half)));
+    auto *gradWeight = static_cast<uint8_t *>(GmAlloc(2 * 9 * 32 * 16 * sizeof(float)));
+    uint8_t *tiling = reinterpret_cast<uint8_t *>(dxTiling);
     freed = zeros_of<half>(16);
     GmFree(freed);
     if (is("gm.free")) GmFree(on_the_host);

@@ -165,9 +165,12 @@ def model_answers(sequence: CallSequence) -> list[str]:
     findings = Findings(ledger, str)
     names = "gradOutput", "other", "result"  # as the launch names them; a tensor takes its own name by its first use
     arrays = [values(sequence.sizes[at], sequence.seed + at, types[0].storage) for at in range(2)]
-    arrays.append(np.zeros(sequence.sizes[2], types[3].storage))
+    zeroed = sequence.seed % 2 == 0
+    stands = np.full(sequence.sizes[2] * types[3].storage.itemsize, 0 if zeroed else 0x3C, np.uint8)
+    arrays.append(stands.view(types[3].storage))
     memories = [GlobalMemory(array, name) for array, name in zip(arrays, names, strict=True)]
     memories[2].watcher = ledger
+    ledger.zeroed_before = sequence.sizes[2] if zeroed else 0
     grad_output, other, result = (GlobalTensor(memory) for memory in memories)
     parts: list[Any] = []
     kernel: Any = (
@@ -215,6 +218,8 @@ def model_answers(sequence: CallSequence) -> list[str]:
 def judge(sequence: CallSequence, ledger: Ledger, findings: Findings) -> None:
     """What the ledger shows in the end."""
     t = sequence.record
+    if sequence.kind == 1 or t.initOutputFlag:
+        ledger.count_zeros_of_before()
     whole = t.grad_input_size if sequence.kind == 0 else t.grad_weight_size
     if whole < ledger.stores.size:  # memory beyond the result is not judged
         for name, array in vars(ledger).items():

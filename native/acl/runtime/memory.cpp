@@ -19,7 +19,11 @@ struct Blocks {
 };
 Immortal<Blocks> blocks;
 
+constexpr int kUnwritten = 0xFF;                      // NaN in every float dtype that has one
 constexpr size_t kLargest = size_t(PTRDIFF_MAX) / 2;  // beyond it no memory exists; below it no sum here overflows
+
+// glibc maps what is larger: fresh pages, zero and not there before they are used.
+constexpr size_t kHeap = size_t(32) << 20;
 
 // Device sizes are rounded up to 32 and given 32 more.
 size_t usable_size(size_t asked) { return (asked + 31) / 32 * 32 + 32; }
@@ -33,6 +37,7 @@ bool give_memory(Block* block) {
     block->usable = usable_size(block->asked);
     if (!strict::enabled()) {
         block->address = block->bytes = aligned_bytes(block->usable);
+        if (block->bytes && block->asked <= kHeap) std::memset(block->bytes, kUnwritten, block->asked);
         return block->bytes != nullptr;
     }
     block->usable = block->asked;
@@ -42,7 +47,7 @@ bool give_memory(Block* block) {
     }
     block->bytes = aligned_bytes(block->asked);
     if (!block->bytes) return false;
-    std::memset(block->bytes, 0xFF, block->asked);  // NaN in every float dtype that has one
+    std::memset(block->bytes, kUnwritten, block->asked);
     block->address = strict::reserve_device(block->asked, block->number);
     return block->address != nullptr;
 }

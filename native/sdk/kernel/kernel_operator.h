@@ -121,7 +121,11 @@ inline int64_t GetBlockIdx() {
 inline int64_t GetBlockNum() { return cgt_block_num(); }
 inline int64_t GetSubBlockIdx() { return cgt_sub_block_idx(); }
 inline int64_t GetSubBlockNum() { return cgt_vectors_per_block(); }
-inline int64_t GetTaskRation() { return cgt_role() == CGT_VECTOR ? cgt_vectors_per_block() : 1; }
+inline int64_t GetTaskRatio() { return cgt_role() == CGT_VECTOR ? cgt_vectors_per_block() : 1; }
+inline int64_t GetTaskRation() { return GetTaskRatio(); }
+
+inline float ToFloat(const bfloat16_t &number) { return number; }
+inline bfloat16_t ToBfloat16(const float &number) { return number; }
 
 constexpr uint64_t DivCeil(uint64_t a, uint64_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
 constexpr uint64_t Ceil(uint64_t a, uint64_t b) { return DivCeil(a, b); }

@@ -68,7 +68,14 @@ class Region:
 
     name: str
     size: int
+    zeros: int = 0
+    """Bytes from its start on that were zero when the launch began."""
     named_by_use: bool = False
+
+    @property
+    def is_workspace(self) -> bool:
+        """Whether its name says so: nobody expects a whole result in it."""
+        return "workspace" in self.name.lower()
 
 
 @dataclass(slots=True)
@@ -105,7 +112,7 @@ def _note(launch: TracedLaunch, row: dict[str, Any]) -> None:
         core = None if row["core"] < 0 else row["core"]
         launch.findings.append(Told(row["finding"], row["text"], core, row["count"], row["place"]))
     elif "region" in row:
-        launch.regions[row["region"]] = Region(row["name"], row["bytes"])
+        launch.regions[row["region"]] = Region(row["name"], row["bytes"], row["zeros"])
     else:
         launch.events.append(row)
 
@@ -180,7 +187,9 @@ class Replay:
         self._reductions: dict[int, filter_coverage.Reduction] = {}
         self._views: dict[tuple[int, str], GlobalMemory] = {}
         self._results = self._result_regions()
-        self._judged: set[int] = set()
+        self._judged: dict[int, str] = {}
+        """Regions that hold a result, and where their first tile was stored."""
+        self._place = ""
         self._places: dict[str, str] = {}
         self._counts_terms = True
         self.reports: list[KernelReport] = []
@@ -220,7 +229,7 @@ class Replay:
     def _name(self, number: int, name: str) -> None:
         """The name an operand has in messages, from its first use on."""
         region = self.launch.regions.get(number)
-        if region is None or region.named_by_use:
+        if region is None or region.named_by_use or region.is_workspace:
             return
         region.name, region.named_by_use = name, True
         for (known, _), memory in self._views.items():
@@ -251,12 +260,13 @@ class Replay:
         heard = self._heard.get(thread, self._nobody)
         for ledger in (self._plain, *self._ledgers.values()):
             ledger.enter(thread, int(heard[thread]), heard)
+        self._place = f"{event['file']}:{event['line']}"
         try:
             self._call(event, event["call"], event["args"])
         except TileKernelError as error:
             self._findings.refused(error)
         for rule in self._findings.by_rule.keys() - self._places.keys():
-            self._places[rule] = f"{event['file']}:{event['line']}"
+            self._places[rule] = self._place
 
     def _call(self, event: dict[str, Any], call: str, args: list[Any]) -> None:
         if call in ("Fill", "store"):
@@ -325,6 +335,7 @@ class Replay:
         whole = record.grad_input_size if isinstance(record, TConv3DBackpropInputTiling) else record.grad_weight_size
         size = min(whole, self.memory[region].size // self._players_item(region))
         ledger = self._ledgers[region] = Ledger(size)
+        ledger.zeroed_before = min(size, self.launch.regions[region].zeros // self._players_item(region))
         ledger.enter(self._plain.core, self._plain.epoch, self._plain.heard)
         for (known, _), memory in self._views.items():
             if known == region and memory.data.itemsize == self._players_item(region):
@@ -391,7 +402,8 @@ class Replay:
         waits = kernel._life.state is State.TILE_WAITING
         if waits and atomic in (0, 1) and not player.ncdhw and not sequential:
             self._name(region, "gradInput" if isinstance(kernel, Conv3DBackpropInput) else "gradWeight")
-            self._judged.add(region)
+            if region in self.launch.regions and not self.launch.regions[region].is_workspace:
+                self._judged.setdefault(region, self._place)
         kernel.GetTensorC(tensor, atomic, sequential)
         if isinstance(kernel, Conv3DBackpropInput):
             kernel._raw_tile_waits = False  # vector cores move it; what they do is not followed
@@ -411,6 +423,8 @@ class Replay:
         findings = self._findings
         for region in sorted(self._judged & self._ledgers.keys()):
             record, ledger = self._record_of(region), self._ledgers[region]
+            if not isinstance(record, TConv3DBackpropInputTiling) or record.initOutputFlag:
+                ledger.count_zeros_of_before()
             findings.ledger = ledger
             if isinstance(record, TConv3DBackpropInputTiling):
                 findings.name_of = input_coverage.element_name(record)
@@ -419,6 +433,8 @@ class Replay:
                 findings.name_of = filter_coverage.element_name(record)
                 reduction = self._reductions.get(region) if self._counts_terms else None
                 self.reports.append(filter_coverage.summarise(record, ledger, reduction, findings))
+            for rule in findings.by_rule.keys() - self._places.keys():
+                self._places[rule] = self._judged[region]
 
     def blocks(self) -> tuple[Block, ...] | tuple[FilterBlock, ...]:
         """The walks as blocks of work: what golden tiles, traffic and pictures are made of."""

@@ -146,6 +146,14 @@ public:
         return tensor;
     }
     template <typename T>
+    void AllocTensor(LocalTensor<T> &tensor, convgrad_tile::Where where = {}) {
+        tensor = AllocTensor<T>(where);
+    }
+    template <typename T>
+    void DeQue(LocalTensor<T> &tensor, convgrad_tile::Where where = {}) {
+        tensor = DeQue<T>(where);
+    }
+    template <typename T>
     bool EnQue(const LocalTensor<T> &tensor) {
         queued_.push_back(tensor.cgt_memory());
         return true;
@@ -508,6 +516,19 @@ void Duplicate(const LocalTensor<T> &dst, const T &scalarValue, uint64_t mask, c
         }
 }
 
+/* The mask by bits, 64 elements a word. */
+template <typename T>
+void Duplicate(const LocalTensor<T> &dst, const T &scalarValue, const uint64_t mask[], const uint8_t repeatTimes,
+               const uint16_t dstBlockStride, const uint8_t dstRepeatStride, convgrad_tile::Where where = {}) {
+    const int64_t per_block = convgrad_tile::kBlockBytes / static_cast<int64_t>(sizeof(T));
+    for (uint32_t repeat = 0; repeat < repeatTimes; ++repeat)
+        for (int64_t at = 0; at < 8 * per_block; ++at) {
+            const int64_t block = repeat * dstRepeatStride + at / per_block * dstBlockStride;
+            if (mask[at / 64] >> at % 64 & 1)
+                dst.SetValue(static_cast<uint32_t>(block * per_block + at % per_block), scalarValue, where);
+        }
+}
+
 struct TransDataTo5HDParams {
     bool dstHighHalf = false, srcHighHalf = false;
     uint8_t repeatTimes = 1;
@@ -539,7 +560,7 @@ void TransDataTo5HD(const LocalTensor<T> (&dstList)[16], const LocalTensor<T> (&
 }
 /* The same with addresses, as GetPhyAddr gives them; these are not checked. */
 template <typename T>
-void TransDataTo5HD(const uint64_t (&dstList)[16], const uint64_t (&srcList)[16], const TransDataTo5HDParams &params) {
+void TransDataTo5HD(const uint64_t *dstList, const uint64_t *srcList, const TransDataTo5HDParams &params) {
     static_assert(sizeof(T) == 2, "TransDataTo5HD turns 16 x 16 elements of 16 bits here");
     for (uint64_t repeat = 0; repeat < params.repeatTimes; ++repeat) {
         uint16_t square[16][16];
@@ -682,6 +703,14 @@ void WaitFlag(int32_t eventID, convgrad_tile::Where where = {}) {
 }
 template <pipe_t pipe>
 void PipeBarrier() {}
+/* Global memory is seen by every core at once here: nothing is cached. */
+enum class CacheLine { SINGLE_CACHE_LINE = 0, ENTIRE_DATA_CACHE };
+enum class DcciDst { CACHELINE_ALL = 0, CACHELINE_UB, CACHELINE_OUT, CACHELINE_ATOMIC };
+enum class MemDsbT { ALL = 0, DDR, UB, SEQ };
+template <typename T, CacheLine entireType, DcciDst dcciDst = DcciDst::CACHELINE_OUT>
+void DataCacheCleanAndInvalid(const GlobalTensor<T> &) {}
+template <MemDsbT type>
+void DataSyncBarrier() {}
 /* Stores to global memory (DataCopy, DataCopyPad, Fixpipe) add to it. */
 template <typename T>
 void SetAtomicAdd() {

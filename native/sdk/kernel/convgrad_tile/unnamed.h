@@ -13,6 +13,11 @@ struct Never {
 
 namespace AscendC {
 
+/* What these instructions take, so that the error names the instruction. */
+enum class RoundMode { CAST_NONE = 0, CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD };
+enum class CMPMODE { LT = 0, GT, EQ, LE, GE, NE };
+enum class SELMODE { VSEL_CMPMASK_SPR = 0, VSEL_TENSOR_SCALAR_MODE, VSEL_TENSOR_TENSOR_MODE };
+
 #define CGT_UNNAMED(name)                                                                                     \
     template <class... Template, class T, class... Arguments>                                                 \
     void name(const LocalTensor<T> &, Arguments &&...) {                                                      \
@@ -25,12 +30,17 @@ CGT_UNNAMED(Add)
 CGT_UNNAMED(Adds)
 CGT_UNNAMED(And)
 CGT_UNNAMED(Axpy)
+CGT_UNNAMED(BlockReduceSum)
+CGT_UNNAMED(Brcb)
+CGT_UNNAMED(Broadcast)
 CGT_UNNAMED(Cast)
+CGT_UNNAMED(Copy)
 CGT_UNNAMED(Compare)
 CGT_UNNAMED(CompareScalar)
 CGT_UNNAMED(Div)
 CGT_UNNAMED(Exp)
 CGT_UNNAMED(Gather)
+CGT_UNNAMED(GatherMask)
 CGT_UNNAMED(LeakyRelu)
 CGT_UNNAMED(Ln)
 CGT_UNNAMED(LoadData)
@@ -55,6 +65,8 @@ CGT_UNNAMED(ShiftRight)
 CGT_UNNAMED(Sqrt)
 CGT_UNNAMED(Sub)
 CGT_UNNAMED(Transpose)
+CGT_UNNAMED(WholeReduceMax)
+CGT_UNNAMED(WholeReduceMin)
 CGT_UNNAMED(WholeReduceSum)
 #undef CGT_UNNAMED
 

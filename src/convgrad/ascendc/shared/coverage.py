@@ -91,6 +91,7 @@ class Ledger:
         self.core = self.epoch = 0
         self.heard: NDArray[np.int64] = np.zeros(1, np.int64)  # by core; one number stands for all
         self.writers: set[int] = set()
+        self.zeroed_before = 0  # elements from the start on that the host, or another launch, had zeroed
         self.stores = np.zeros(size, np.uint32)
         self.adds = np.zeros(size, np.uint32)
         self.last_core = np.full(size, -1, np.int16)
@@ -120,7 +121,8 @@ class Ledger:
         part = slice(start, stop)
         earlier = self.last_core[part]
         if atomic:
-            self.added_blind[part] |= (self.fill_core[part] < 0) & (self.stores[part] == 0)
+            blind = self.added_blind[max(start, self.zeroed_before) : stop]
+            blind |= ((self.fill_core[part] < 0) & (self.stores[part] == 0))[stop - start - blind.size :]
             self.two_cores[part] |= self._at_once(self.plain_core[part], self.plain_epoch[part])
         else:
             self.plain_core[part], self.plain_epoch[part] = self.core, self.epoch
@@ -139,6 +141,11 @@ class Ledger:
         self.racing[part] |= self._at_once(self.last_core[part], self.store_epoch[part])
         self.fill_core[part] = self.core
         self.fill_epoch[part] = self.epoch
+
+    def count_zeros_of_before(self) -> None:
+        """Zeros of before the launch stand for a fill."""
+        before = self.fill_core[: self.zeroed_before]
+        np.maximum(before, 0, out=before)
 
     @property
     def zeroed(self) -> NDArray[np.bool_]:
