@@ -322,8 +322,9 @@ int InputObject::get_tensor_c(const cgt_view& view, int atomic, bool sequential,
              "never released",
              where);
     if (state() == State::TileSkipped || !tile_) return CGT_OK;
-    const bool is_result = !is_workspace(output.region) && (output.holds(input_size(t_)) ||
-                                             output.holds(Whole(t_.batch) * t_.cin * t_.di * t_.hi * t_.wi));
+    const bool is_result =
+        !is_workspace(output.region) &&
+        (output.holds(input_size(t_)) || output.holds(Whole(t_.batch) * t_.cin * t_.di * t_.hi * t_.wi));
     if (!ncdhw_ || is_result) name_by_use(output, "gradInput");
     check_output(output, where);
     if (!ncdhw_) judge_as(output.region, t_, where);

@@ -21,6 +21,7 @@ from kernel_programs import (
     input_record,
     program,
     run_files,
+    run_filter,
 )
 from tile_problems import (
     forced_small_filter_tiles,
@@ -71,6 +72,21 @@ def test_columns_run_on_into_the_next_window_planes(dtype: str, tmp_path: Path) 
         spans += record.dk > 1 and record.dilationD == 1
         check_grad_weight(binary, problem, record, CORES[seed % 3], tmp_path, dtype)
     assert spans > 2
+
+
+def test_tiles_left_in_a_workspace_are_added_in_order(tmp_path: Path) -> None:
+    """enSequentialWrite, flags, a queue and atomic copies of vector cores: gradWeight, the same bits on any cores."""
+    binary = program("ordered_filter.cpp")
+    for seed in range(PROBLEMS):
+        problem = random_problem(seed)
+        record = filter_record(problem)
+        record = forced_small_filter_tiles(record, seed)[0] if seed % 2 else record
+        check_grad_weight(binary, problem, record, CORES[seed % 3], tmp_path, "float16")
+    problem, rng = random_problem(5), np.random.default_rng(5)
+    operands = rng.normal(size=problem.input_shape), rng.normal(size=problem.output_shape)
+    record = filter_record(problem)
+    ran = [run_filter(binary, problem, record, cores, tmp_path, operands=operands) for cores in (1, 3, 8)]
+    assert len({one.result.tobytes() for one in ran}) == 1 and {one.code for one in ran} == {0}
 
 
 @pytest.mark.parametrize("dtype", C_NAMES)
