@@ -61,7 +61,7 @@ def assert_gradients(
     actual: Mapping[str, Any] | Sequence[Any], asked: GoldenData | Case | Request | str, *, standard: str = "mixed",
     seed: int = 0,
 ) -> None:
-    """Fails with every verdict that fails. `actual`: gradients by name, or grad_input, grad_weight, grad_bias in order.
+    """Fails with every verdict that fails, and where no standard says anything. `actual`: gradients by name, or grad_input, grad_weight, grad_bias in order.
 
     `asked` is what `golden` gave, or a line whose operands were drawn by it with the same seed.
     """
@@ -92,6 +92,8 @@ def assert_gradients(
             precision=runs.precision_of(data.plan, step), expected=runs.as_planned(step, exact),
             partner=None if partner is None else runs.values_of(step, partner),
         )
+        if all(j.passed is None for j in found.judged):
+            failing.append(f"{name}: no verdict: {'; '.join(j.why for j in found.judged)}")
         wrong = [j for j in found.judged if j.passed is False]
         failing += [f"{name} fails {j.standard} ({j.date}): {j.why}; {j.limits}" for j in wrong]
         worst = found.worst[:3] if wrong else ()
@@ -113,25 +115,46 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test for every case the marker names."""
-    marker = metafunc.definition.get_closest_marker("convgrad")
-    if marker is None or "convgrad_case" not in metafunc.fixturenames:
+    """A test for every case the markers name, those nearest to the function first."""
+    markers = list(metafunc.definition.iter_markers("convgrad"))
+    if "convgrad_case" not in metafunc.fixturenames:
+        if any(mark.name == "convgrad" for mark in metafunc.definition.own_markers):
+            raise _misused(metafunc, "takes no argument `convgrad_case`, so no case would reach it")
         return
+    found = [case for marker in markers for case in _cases(metafunc, marker)]
+    if markers:
+        chosen = [case for case in found if case.enabled]
+        metafunc.parametrize("convgrad_case", chosen, ids=[case.name for case in chosen])
+
+
+_KEYWORDS = ("sets", "dtype", "product")
+
+
+def _cases(metafunc: pytest.Metafunc, marker: pytest.Mark) -> list[Case]:
     from convgrad.lab.cases import adversarial, files
     from convgrad.lab.cases.case import product_key
 
-    product = marker.kwargs.get("product")
+    unknown = [name for name in marker.kwargs if name not in _KEYWORDS]
+    if unknown:
+        raise _misused(metafunc, f"the marker has no {unknown[0]!r}; it has {', '.join(_KEYWORDS)}")
+    product, sets = marker.kwargs.get("product"), marker.kwargs.get("sets", "")
+    names = [w.strip() for w in (sets.split(",") if isinstance(sets, str) else map(str, sets))]
+    if not marker.args and not any(names):
+        raise _misused(metafunc, "the marker names no case file, no line and no set")
     found: list[Case] = []
     try:
         for source in marker.args:
             found += files.read(_beside(metafunc, source))
-        for name in filter(None, (w.strip() for w in marker.kwargs.get("sets", "").split(","))):
+        for name in filter(None, names):
             found += adversarial.cases(name, marker.kwargs.get("dtype", "fp32"), product or "cpu")
         key = None if product is None else product_key(product)
     except ValueError as error:
         raise pytest.UsageError(f"convgrad: {error}") from None
-    chosen = [case.moved(key, None) for case in found if case.enabled]
-    metafunc.parametrize("convgrad_case", chosen, ids=[case.name for case in chosen])
+    return [case.moved(key, None) for case in found]
+
+
+def _misused(metafunc: pytest.Metafunc, why: str) -> pytest.UsageError:
+    return pytest.UsageError(f"convgrad: {metafunc.function.__name__}: {why}")
 
 
 def _beside(metafunc: pytest.Metafunc, source: object) -> str:

@@ -106,6 +106,7 @@ def test_one_entry_is_for_all_and_attributes_are_merged(tmp_path):
 @pytest.mark.parametrize(("series", "product"), [
     ("", "A2"), ("950", "950"), ("('Ascend910_93', 'Ascend950')", "A3"), ("('Ascend950', 'Ascend910B')", "A2"),
     ("('-Ascend910B',)", "950"), ("('Ascend950', 'Ascend910', '-Ascend950')", "910"),
+    ("Ascend950, Ascend910_93", "950"), ("-Ascend910B,-Ascend950", "A3"), ("'Ascend950'", "950"),
 ])  # fmt: skip
 def test_a_series_is_a_filter(tmp_path, series, product):
     """A2 where it is admitted, else the first product that is; a minus leaves one out."""

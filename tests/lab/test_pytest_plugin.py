@@ -45,6 +45,21 @@ def test_cases_become_tests_and_junit_names_them(tmp_path):
     assert "convgrad: cases.txt" in (done.stdout + done.stderr).replace(f"{tmp_path}/", "")
 
 
+@pytest.mark.parametrize(("marks", "argument", "said"), [
+    ('@pytest.mark.convgrad("conv n1 c2>2 i8 k3")', "golden", "takes no argument `convgrad_case`"),
+    ('@pytest.mark.convgrad(set="slack")', "convgrad_case", "the marker has no 'set'; it has sets, dtype, product"),
+    ("@pytest.mark.convgrad()", "convgrad_case", "the marker names no case file, no line and no set"),
+    ('@pytest.mark.convgrad("conv n1 c2>2 i8 k3")\n@pytest.mark.convgrad(sets=["slack", "unwritten"])',
+     "convgrad_case", "10 passed"),
+], ids=["no argument", "no such keyword", "nothing named", "two markers"])  # fmt: skip
+def test_a_marker_that_would_test_nothing_is_refused(tmp_path, marks, argument, said):
+    """A misspelt keyword, a case nobody takes, no case at all: told, not passed over; two markers add up."""
+    (tmp_path / "test_it.py").write_text(f"import pytest\n{marks}\ndef test_it({argument}):\n    pass\n", "utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--strict-markers"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert said in done.stdout + done.stderr and (done.returncode == 0) == ("passed" in said)
+
+
 def kernel(data, first_tap=0, fewer_taps=0, skip_zeros=False, forget_slack=False, half_sums=False):
     """Gradients by plain loops over the law, with the mistake that is asked for; results start as NaN."""
     problem = prove(data.request)
@@ -133,5 +148,7 @@ def test_what_is_missing_or_too_much_is_told():
                          ([data.input, data.expected["grad_weight"]], "grad_input: is not wanted")):  # fmt: skip
         with pytest.raises(AssertionError, match=said):
             assert_gradients(actual, data)
+    with pytest.raises(AssertionError, match="grad_weight: no verdict: requant says nothing about float16"):
+        assert_gradients(data.expected, data, standard="requant")
     with pytest.raises(ValueError, match="known: slack"):
         adversarial.cases("nothing")

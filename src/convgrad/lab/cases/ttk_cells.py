@@ -185,7 +185,7 @@ def product(row: Row) -> str:
     written = row.get("soc_series", "").strip()
     if not written:
         return PRODUCT
-    value = literal(written, "soc_series") if written.startswith(("(", "[")) else written
+    value = literal(written, "soc_series") if written.startswith(("(", "[", "'", '"')) else written.split(",")
     names = [text(v, "column 'soc_series'") for v in (value if isinstance(value, (tuple, list)) else [value])]
     asked = [_key(n) for n in names if not n.startswith("-")]
     left_out = {_key(n[1:]) for n in names if n.startswith("-")}
