@@ -61,8 +61,9 @@ def assert_gradients(
     actual: Mapping[str, Any] | Sequence[Any], asked: GoldenData | Case | Request | str, *, standard: str = "mixed",
     seed: int = 0,
 ) -> None:
-    """Fails with every verdict that fails, and where no standard says anything. `actual`: gradients by name, or grad_input, grad_weight, grad_bias in order.
+    """Fails with every verdict that fails, and where no standard says anything.
 
+    `actual`: gradients by name, or grad_input, grad_weight, grad_bias in order.
     `asked` is what `golden` gave, or a line whose operands were drawn by it with the same seed.
     """
     from convgrad.core import standards
