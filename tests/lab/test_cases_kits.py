@@ -153,6 +153,19 @@ def test_bombs_and_broken_archives_are_refused(tmp_path):
             files.read(tmp_path / name)
 
 
+def test_benchdnn_options_are_lists(tmp_path):
+    """Every combination is a problem, named by what differs; a batch of 0 is the descriptor's own, a word is none."""
+    (tmp_path / "a.txt").write_text('mb3_ic4ih5oc4oh5kh3ph1n"a"\n--dir=BWD_D,BWD_WB --mb=1,0\n'
+                                    'mb3ic4ih5oc4oh5kh3ph1n"b"\n--reset --mb=0\nic4ih5oc4oh5kh3ph1\n', "utf-8")
+    lines = [(c.name, str(c.request)) for c in files.read(str(tmp_path / "a.txt"))]
+    told = [(name, line.split()[1], line.partition("want=")[2].split()[0]) for name, line in lines]
+    assert told == [("a", "n3", "wb"), ("b BWD_D 1", "n1", "x"), ("b BWD_D 0", "n3", "x"), ("b BWD_WB 1", "n1", "wb"),
+                    ("b BWD_WB 0", "n3", "wb"), ("ic4ih5oc4oh5kh3ph1", "n2", "wb")]  # fmt: skip
+    (tmp_path / "a.txt").write_text("--mb=all ic4ih5oc4oh5kh3ph1\n", "utf-8")
+    with pytest.raises(CaseFileError, match="--mb=all: is no batch"):
+        files.read(str(tmp_path / "a.txt"))
+
+
 def test_benchdnn_descriptors(tmp_path):
     """Options count from where they stand, dilation 0 is dense, an output size gives the far padding."""
     path = tmp_path / "shapes.txt"

@@ -280,6 +280,23 @@ def test_end_to_end_takes_no_bias_sizes():
         assert [r is None for r in found] == [not m for m in mask]
 
 
+def test_what_a_runtime_takes_is_modelled_when_asked(plugin, monkeypatch):
+    """bfloat16 with float16 math is refused by documents; CONVGRAD_CONFORMANCE=runtime, or the keyword, computes it."""
+    call = function(plugin, "aclnnConvolutionBackward")
+    one = torch.ones(1, 2, 3, dtype=torch.bfloat16)
+    args = (one, one, torch.ones(2, 2, 1, dtype=torch.bfloat16), [2], [1], [0], [1], False, [0], 1, [True] * 3, 2)
+    told = {**KIT, "short_soc_version": "Ascend910B"}
+    with pytest.raises(ValueError, match="cubeMathType"):
+        call(*args, **told)
+    monkeypatch.setenv("CONVGRAD_CONFORMANCE", "runtime")
+    assert [r.float().unique().tolist() for r in call(*args, **told)] == [[2.0], [3.0], [3.0]]
+    with pytest.raises(ValueError, match="cubeMathType"):
+        call(*args, conformance="document", **told)
+    monkeypatch.setenv("CONVGRAD_CONFORMANCE", "nothing")
+    with pytest.raises(ValueError, match="conformance"):
+        call(*args, **told)
+
+
 def test_end_to_end_models_hf32_when_asked(monkeypatch):
     """torch_npu allows HF32 by default; the golden does under CONVGRAD_KIT_HF32=1."""
     x = ones("float32")

@@ -1,11 +1,13 @@
 """Problem descriptors of oneDNN's benchdnn: `g32mb2ic64ih56oc64oh56kh3ph1n"name"`, with its options before them.
 
 Dilation counts the cells left out (0 is dense). An output size gives the padding at the far end. `--dir` says which
-gradients are wanted, `--dt` the dtype, `--mb` overrules the batch; other options say nothing about a problem.
+gradients are wanted, `--dt` the dtype, `--mb` overrules the batch, each a value or a list with commas; other options
+say nothing about a problem.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -16,8 +18,11 @@ from convgrad.lab.cases.reading import Unreadable, read_each, shown
 _PART = re.compile(r"(mb|ic|oc|[iokspd][dhw]|g)(\d{1,12})")
 _WANT = {"BWD_D": "x", "BWD_W": "w", "BWD_WB": "wb"}
 _WORDS = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "f8_e5m2": "fp8_e5m2", "f8_e4m3": "fp8_e4m3fn", "f64": "fp64"}
+_OPTIONS = {"dir": "BWD_WB", "dt": "f32", "mb": "0"}
+"""What counts before an option says otherwise; a batch of 0 is the descriptor's own."""
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
-_LINE = re.compile(r"^(--[a-z]|(?:g\d+)?(?:mb\d+)?(?:ic\d+))")
+_BATCH = re.compile(r"[0-9]{1,12}")
+_LINE = re.compile(r"^(--[a-z]|(?:g\d+_?)?(?:mb\d+_?)?(?:ic\d+))")
 
 
 def looks_like(content: str) -> bool:
@@ -28,7 +33,7 @@ def looks_like(content: str) -> bool:
 
 def read(path: str, content: str) -> list[Case]:
     """Cases of descriptors, a file's options counting from where they stand."""
-    options = {"dir": "BWD_WB", "dt": "f32", "mb": ""}
+    options = dict(_OPTIONS)
     return read_each(path, _records(content, options), lambda record: _case(*record))
 
 
@@ -37,7 +42,7 @@ def write(path: str, cases: Sequence[Case]) -> str:
     raise CaseFileError(path, "benchdnn descriptors are only read")
 
 
-def _records(content: str, options: dict[str, str]) -> Iterator[tuple[str, tuple[str, dict[str, str]]]]:
+def _records(content: str, options: dict[str, str]) -> Iterator[tuple[str, tuple[str, dict[str, str], str]]]:
     for number, line in enumerate(content.splitlines(), 1):
         for word in _WORD.findall(line):
             if word.startswith("#"):
@@ -45,16 +50,23 @@ def _records(content: str, options: dict[str, str]) -> Iterator[tuple[str, tuple
             if word.startswith("--"):
                 name, _, value = word[2:].partition("=")
                 if name == "reset":
-                    options.update(dir="BWD_WB", dt="f32", mb="")
+                    options.update(_OPTIONS)
                 elif name in options:
                     options[name] = value
                 elif name == "batch":
-                    yield f"line {number}", (word, dict(options))
+                    yield f"line {number}", (word, dict(options), "")
             else:
-                yield f"line {number}", (word, dict(options))
+                # Options are lists, of which every combination is a problem.
+                for values in itertools.product(*(value.split(",") for value in options.values())):
+                    yield f"line {number}", (word, dict(zip(options, values, strict=True)), _told(options, values))
 
 
-def _case(word: str, options: dict[str, str]) -> Case:
+def _told(options: dict[str, str], values: tuple[str, ...]) -> str:
+    """Of a combination the values that are one of several, for the case's name."""
+    return "".join(f" {v}" for v, written in zip(values, options.values(), strict=True) if v != written)
+
+
+def _case(word: str, options: dict[str, str], told: str) -> Case:
     if word.startswith("--batch"):
         raise Unreadable(shown(word), "other files are not opened: give the file itself")
     body, _, name = word.partition('n"') if 'n"' in word else (word, "", "")
@@ -73,9 +85,11 @@ def _case(word: str, options: dict[str, str]) -> Case:
     dtype = options["dt"].split(":")[0]
     if dtype not in _WORDS:
         raise Unreadable(f"--dt={shown(dtype)[1:-1]}", f"is unknown; known: {', '.join(_WORDS)}")
-    batch = int(options["mb"]) if options["mb"].isdecimal() else found.get("mb", 2)
+    if not _BATCH.fullmatch(options["mb"]):
+        raise Unreadable(f"--mb={shown(options['mb'])[1:-1]}", "is no batch")
+    batch = int(options["mb"]) or found.get("mb", 2)
     line = _line(found, batch, word)
-    return make(name.rstrip('"') or word, f"{line} {_WORDS[dtype]} want={_WANT[direction]}")
+    return make((name.rstrip('"') or word) + told, f"{line} {_WORDS[dtype]} want={_WANT[direction]}")
 
 
 def _line(found: dict[str, int], batch: int, word: str) -> str:
