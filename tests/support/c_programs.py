@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from convgrad.cli import sdk
+from convgrad.engines import library as engine
 from patience import finish
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,19 +50,25 @@ def prefix() -> Path:
 
 
 def sanitized_prefix(sanitizer: str) -> Path:
-    """A directory `lib64` with the library built for a sanitizer; headers come from the source tree."""
+    """A directory `lib64` with the library built for a sanitizer; headers come from the source tree.
+
+    Kernels are those of one instruction set: what is tried here is the C library around them, and theirs are watched
+    by `make test-sanitize` and `make test-sanitize-avx512`.
+    """
+    isa = "avx2" if engine.isa().startswith("avx") else engine.isa()
 
     def make(directory: Path) -> None:
         (directory / "lib64").mkdir(exist_ok=True)
         flags = f"-g -O1 -fno-omit-frame-pointer -fsanitize={sanitizer} -fno-sanitize-recover=all"
-        options = ("-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_COMPILER=g++", f"-DCMAKE_CXX_FLAGS={flags}")
+        options = ("-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_COMPILER=g++", f"-DCMAKE_CXX_FLAGS={flags}",
+                   f"-DCONVGRAD_ONLY_ISA={isa}")  # fmt: skip
         built = sdk.compile_library(ROOT, directory / "build", options)
         built.replace(directory / "lib64" / sdk.LIBRARY)
         for name in sdk.LIBRARY_NAMES:
             (directory / "lib64" / name).unlink(missing_ok=True)
             (directory / "lib64" / name).symlink_to(sdk.LIBRARY)
 
-    return made_once("sanitized", [sanitizer, *_native_files()], make)
+    return made_once("sanitized", [sanitizer, isa, *_native_files()], make)
 
 
 def build(
