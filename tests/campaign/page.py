@@ -13,16 +13,20 @@ BEGIN, END = "<!-- counts of the last full campaign -->", "<!-- end of counts --
 
 def table(state: State) -> str:
     """One row per campaign: what it does, how many cases, how long, what it found."""
-    rows = ["| campaign | what was tried | cases | minutes | open findings |", "|---|---|---:|---:|---:|"]
+    rows = ["| campaign | what was tried | cases | goal | minutes of a core | open findings |",
+            "|---|---|---:|---:|---:|---:|"]  # fmt: skip
     for campaign in campaigns.CAMPAIGNS:
         done = state.progress.get(campaign.name)
         if done is not None:
             counted = f"{done.cases:,} {campaign.counted}"
             found = sum(map(len, done.open.values()))
-            rows.append(f"| `{campaign.name}` | {campaign.what} | {counted} | {done.seconds / 60:.0f} | {found} |")
+            told = (f"`{campaign.name}`", campaign.what, counted, f"{campaign.goal:,}")
+            rows.append(f"| {' | '.join(told)} | {done.seconds / 60:.0f} | {found} |")
     hours = sum(p.seconds for p in state.progress.values()) / 3600
     settled = sum(p.settled for p in state.progress.values())
-    tail = f"{hours:.1f} hours of one core in all, on commits {', '.join(state.commits) or 'none'}"
+    clock = state.seconds / 3600
+    tail = f"{hours:.1f} hours of one core in all, in {clock:.1f} hours on the clock beside other work, on commits "
+    tail += ", ".join(state.commits) or "none"
     if settled:
         tail += f"; findings of {settled} chunks were mended on the way and the chunks run again"
     return "\n".join([*rows, "", tail + ".", *_open_findings(state)])

@@ -188,7 +188,7 @@ def test_the_page_has_the_counts(tmp_path: Path) -> None:
     file.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n", "utf-8")
     page.put(file, state)
     text = file.read_text("utf-8")
-    assert "old" not in text and "| 5,100 children | 0 | 0 |" in text and "on commits abc." in text
+    assert "old" not in text and "| 5,100 children | 5,000 | 0 | 0 |" in text and "on commits abc." in text
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "Open:" not in text
     state.of("forks").open = {"3": ['a child\nhung at "/home/me/it/tests/c/forks.cpp"']}
     assert page.table(state).endswith('Open:\n\n- `forks` chunk 3: a child hung at "tests/c/forks.cpp"')
