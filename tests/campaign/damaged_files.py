@@ -34,8 +34,9 @@ ODD = (
     b"=1+1", b"'", b'"', b"\0", b"\x1b[2J", b"(", b"{", b"[[", b"None", b"nan", b"-1", b"1e999", b"9" * 400, b"\\ud800",
     "🙂".encode(), b",", b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b"\n\n", b"true", b"\x80" * 9, b"\x7f\xff\xff\xff",
 )  # fmt: skip
-SECONDS = 60
-"""For one command, which takes hundredths of one."""
+SECONDS = 600
+"""For one command, which takes hundredths of one: beside ten others, at the lowest priority, four processes of an audit
+took minutes."""
 
 Formats = dict[str, tuple[Path, Callable[[Path], list[str]]]]
 
