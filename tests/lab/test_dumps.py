@@ -4,7 +4,9 @@ import csv
 import io
 import json
 import os
+import pickle
 import random
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -311,6 +313,7 @@ def test_hostile_tensors_are_one_sentence_and_run_nothing(tmp_path):
     for make, said in (
         (lambda: torch.save(Trap(tmp_path / "trapped"), path), "without running code"),
         (lambda: torch.save({"a": 1}, path), "holds no tensor but dict"),
+        (lambda: path.write_bytes(pickle.dumps(Trap(tmp_path / "trapped"))), "without running code"),
         (lambda: path.write_bytes(path.read_bytes()[:100]), "without running code"),
         (lambda: path.write_bytes(bomb.getvalue()), "unpacks to 20,000,000 bytes"),
         (lambda: torch.save(torch.zeros(1).expand(4, 3, 3), path), "is not stored in full"),
@@ -319,7 +322,10 @@ def test_hostile_tensors_are_one_sentence_and_run_nothing(tmp_path):
         (path.unlink, "is missing in dump_tensor_data"),
     ):
         make()
-        (layer,) = judged(r.write())
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            (layer,) = judged(r.write())
+        assert not warned, "a library's words about a foreign pickle"
         assert said in layer.remark and "\n" not in layer.remark, layer.remark
     r.data["Functional.conv1d.0.backward"]["output"][1]["data_name"] = "../../../etc/passwd"
     (layer,) = judged(r.write())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import warnings
 import zipfile
 from collections.abc import Sequence
 from math import prod
@@ -142,7 +143,9 @@ def _from_torch(file: Path, known: Dtype | None) -> tuple[AnyArray, Dtype]:
         raise UsageError(f"{file}: a .pt file needs torch to be read: pip install 'convgrad[torch]'") from None
     _refuse_bomb(file)
     try:
-        held = torch.load(file, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a foreign file's pickle looks like is told by the refusal
+            held = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises what its reader meets; none of it has been executed
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UsageError(f"{file}: is no tensor file that can be read without running code: {reason[:200]}") from None
