@@ -1,6 +1,7 @@
-"""ResNet-18's backward pass (batch 8, 64x64), PyTorch's own against emulated, alternating; and a scan of 100 layers.
+"""Backward passes of whole networks, PyTorch's own against emulated, alternating; and a scan of 100 layers.
 
     python benchmarks/torch_backward.py
+    python benchmarks/torch_backward.py float32      the networks in float32 alone, half a minute
     python benchmarks/torch_backward.py fast         the convolutions of ResNet-18 and 50, algorithm="fast" on the cpu
 
 Medians of one run, as JSON lines. `torch.set_num_threads(2)`: the engine follows it.
@@ -42,18 +43,26 @@ class Plain:
         return None
 
 
-def resnet18(dtype, repetitions):
+NETWORKS = (
+    ("resnet18", 8, 64), ("densenet121", 8, 64), ("densenet121", 4, 128), ("densenet121", 1, 64),
+    ("mobilenet_v2", 8, 128), ("mobilenet_v2", 1, 64),
+)  # fmt: skip
+
+
+def backward(name, size, pixels, dtype, repetitions):
     torch.manual_seed(0)
-    network, images = networks.resnet18().to(dtype), torch.randn(8, 3, 64, 64).to(dtype)
+    network = getattr(networks, name)().to(dtype)
+    images = torch.randn(size, 3, pixels, pixels).to(dtype)
     seconds = {"pytorch": [], "emulate": []}
     for repetition in range(repetitions + 1):
-        for name, emulation in (("pytorch", Plain()), ("emulate", emulate("A2", "keep"))):
+        for whose, emulation in (("pytorch", Plain()), ("emulate", emulate("A2", "keep"))):
             spent = backward_seconds(network, images, emulation)
             if repetition:  # the first pass warms up
-                seconds[name].append(spent)
-    theirs, ours = (statistics.median(seconds[name]) for name in ("pytorch", "emulate"))
+                seconds[whose].append(spent)
+    theirs, ours = (statistics.median(seconds[whose]) for whose in ("pytorch", "emulate"))
     return {
-        "what": "resnet18 backward n8 64x64", "dtype": str(dtype).removeprefix("torch."), "repetitions": repetitions,
+        "what": f"{name} backward n{size} {pixels}x{pixels}", "dtype": str(dtype).removeprefix("torch."),
+        "repetitions": repetitions,
         "pytorch_ms": round(theirs * 1e3, 1), "emulate_ms": round(ours * 1e3, 1), "ratio": round(theirs / ours, 2),
         "pytorch_min_ms": round(min(seconds["pytorch"]) * 1e3, 1),
         "emulate_min_ms": round(min(seconds["emulate"]) * 1e3, 1),
@@ -116,8 +125,11 @@ def main():
         return
     info = convgrad.engine_info()
     print(json.dumps({"engine": info.engine, "isa": info.isa, "torch": torch.__version__}), flush=True)
-    print(json.dumps(resnet18(torch.float32, 15)), flush=True)
-    print(json.dumps(resnet18(torch.bfloat16, 5)), flush=True)
+    for name, size, pixels in NETWORKS:
+        print(json.dumps(backward(name, size, pixels, torch.float32, 15)), flush=True)
+    if sys.argv[1:2] == ["float32"]:
+        return
+    print(json.dumps(backward("resnet18", 8, 64, torch.bfloat16, 5)), flush=True)
     subprocess.run([sys.executable, __file__, "scan"], check=True)  # a process of its own: its memory is its own
 
 

@@ -67,6 +67,63 @@ def resnet50():
     return ResNet(Bottleneck, (3, 4, 6, 3), 4)
 
 
+class Dense(nn.Module):
+    """A 1x1 and a 3x3 whose 32 channels join the input's."""
+
+    def __init__(self, c_in):
+        super().__init__()
+        self.bn1, self.conv1 = nn.BatchNorm2d(c_in), nn.Conv2d(c_in, 128, 1, bias=False)
+        self.bn2, self.conv2 = nn.BatchNorm2d(128), nn.Conv2d(128, 32, 3, padding=1, bias=False)
+
+    def forward(self, x):
+        y = self.conv2(functional.relu(self.bn2(self.conv1(functional.relu(self.bn1(x))))))
+        return torch.cat((x, y), 1)
+
+
+def densenet121():
+    """Four blocks of dense layers, halved between them."""
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    c = 64
+    for count in (6, 12, 24, 16):
+        if c > 64:
+            layers += [nn.BatchNorm2d(c), nn.ReLU(), nn.Conv2d(c, c // 2, 1, bias=False), nn.AvgPool2d(2)]
+            c //= 2
+        layers += [Dense(c + 32 * number) for number in range(count)]
+        c += 32 * count
+    return nn.Sequential(
+        *layers, nn.BatchNorm2d(c), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(c, 10)
+    )
+
+
+class Inverted(nn.Module):
+    """1x1, depthwise 3x3, 1x1 with a shortcut where shapes allow."""
+
+    def __init__(self, c_in, c_out, stride, growth):
+        super().__init__()
+        c = c_in * growth
+        self.layers = nn.Sequential(
+            nn.Conv2d(c_in, c, 1, bias=False), nn.BatchNorm2d(c), nn.ReLU6(),
+            nn.Conv2d(c, c, 3, stride, 1, groups=c, bias=False), nn.BatchNorm2d(c), nn.ReLU6(),
+            nn.Conv2d(c, c_out, 1, bias=False), nn.BatchNorm2d(c_out),
+        )
+        self.shortcut = stride == 1 and c_in == c_out
+
+    def forward(self, x):
+        return x + self.layers(x) if self.shortcut else self.layers(x)
+
+
+def mobilenet_v2():
+    """Depthwise windows between 1x1 layers."""
+    layers, c = [nn.Conv2d(3, 32, 3, 2, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU6()], 32
+    rows = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+    for growth, width, count, stride in rows:
+        for number in range(count):
+            layers.append(Inverted(c, width, 1 if number else stride, growth))
+            c = width
+    layers += [nn.Conv2d(c, 1280, 1, bias=False), nn.BatchNorm2d(1280), nn.ReLU6()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, 10))
+
+
 class UNet(nn.Module):
     """Two levels down by stride, up by transposed convolution, with skips; returns a dict."""
 

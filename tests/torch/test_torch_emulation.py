@@ -2,6 +2,7 @@
 
 import copy
 import threading
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from convgrad.core import dtypes, rounding
 
 torch = pytest.importorskip("torch")
 door = pytest.importorskip("convgrad.torch")
+
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import networks  # noqa: E402
 
@@ -231,6 +234,60 @@ def test_the_innermost_emulation_computes():
         assert (len(outer), len(inner)) == (0, 1)
         gradients(layer, x)
     assert (len(outer), len(inner)) == (1, 1)
+
+
+class Seen(TorchDispatchMode):
+    """Counts operators by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.counts = Counter()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.counts[str(func)] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_other_modes_see_what_they_saw():
+    """A mode entered inside sees the calls before they are emulated; other operators do not pass through emulate."""
+    layer, x = layer_and_input("2d", integers)
+    with door.emulate("A2") as record, Seen() as inside:
+        layer(x).sum().backward()
+    assert [call.computed_in for call in record] == ["hf32"]
+    assert inside.counts["aten.convolution_backward.default"] == inside.counts["aten.convolution.default"] == 1
+    with door.emulate("A2"):
+        assert torch._C._len_torch_dispatch_stack() == 0
+
+
+def test_forward_passes_of_nested_emulations():
+    """An emulation of gradients alone leaves the forward pass to the one around it."""
+    layer, x = layer_and_input("2d", normals)
+    with door.emulate("A2", forward=True):
+        alone = layer(x)
+        with door.emulate("950"):
+            nested = layer(x)
+    assert torch.equal(alone, nested) and not torch.equal(alone, layer(x))
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_repeated_calls_on_other_memory(engine, monkeypatch):
+    """Calls of known strides are exact at other addresses, off their alignment and with the negative bit."""
+    generator = torch.Generator().manual_seed(3)
+    x, w, g = (integers(s, generator) for s in ((2, 3, 6, 5), (4, 3, 3, 3), (2, 4, 4, 3)))
+    bytes_of_x = torch.zeros(4 * x.numel() + 2, dtype=torch.uint8).numpy()
+    off = np.frombuffer(bytes_of_x, np.float32, x.numel(), 2).reshape(x.shape)
+    off[...] = x.numpy()
+    negative = torch.complex(torch.zeros_like(x), -x).conj().imag
+    forms = [x, x.clone(), torch.from_numpy(off), negative, x.clone()]
+    assert forms[2].data_ptr() % 4 == 2 and negative.is_neg()
+    numbers = ([4], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True, True, True])
+    want = torch.ops.aten.convolution_backward(g.double(), x.double(), w.double(), *numbers)
+    with door.emulate("cpu", "keep"):
+        torch.ops.aten.convolution_backward(g, x, w, *numbers)
+        monkeypatch.setenv("CONVGRAD_ENGINE", engine)
+        for form in forms:
+            found = torch.ops.aten.convolution_backward(g, form, w, *numbers)
+            assert all(torch.equal(ours.double(), theirs) for ours, theirs in zip(found, want, strict=True))
 
 
 def test_an_emulation_can_be_entered_again():

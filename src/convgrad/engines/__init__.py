@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from convgrad.core import dtypes, rounding
 from convgrad.core.arrays import AnyArray
 from convgrad.core.plan import Plan, Result
 from convgrad.engines import library, native, reference, winograd_950
+from convgrad.engines.problem_struct import Packed
 from convgrad.engines.quick_call import quick_call
 
 NAMES = ("native", "reference")
@@ -89,6 +90,24 @@ def run(
         reference.run(plan, fine, coarse, weight, results)
     else:
         native.run(plan, fine, coarse, weight, results, threads=threads)
+
+
+def packed_for(
+    plan: Plan, fine: AnyArray | None, coarse: AnyArray | None, weight: AnyArray | None,
+    results: Mapping[Result, AnyArray],
+) -> Packed | None:
+    """What `run_packed` runs again for other tensors of these strides; None for calls that only `run` knows."""
+    if plan.winograd or plan.problem.empty or chosen() == "reference":
+        return None
+    return native.packed_for(plan, fine, coarse, weight, results)
+
+
+def run_packed(plan: Plan, packed: Packed, addresses: Sequence[int], threads: int | None) -> bool:
+    """As `run`, for whole elements at these addresses: operands (fine, coarse, weight), results by step."""
+    if getenv(b"CONVGRAD_ENGINE") == b"reference":
+        return False
+    native.run_packed(plan, packed, addresses, threads)
+    return True
 
 
 def _run_winograd(

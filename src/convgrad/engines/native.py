@@ -47,9 +47,25 @@ def run(
         if any(s % a.itemsize for a in arrays if a is not None for s in a.strides):
             return _run_on_copies(plan, arrays, threads, path)
         found = _packed.keep(tuple(key), (plan, pack(plan, arrays, path)))
-    status = library().cg_run(bytes(fill(found[1], addresses, threads)))
+    run_packed(plan, found[1], addresses, threads)
+
+
+def run_packed(plan: Plan, packed: Packed, addresses: Sequence[int], threads: int | None) -> None:
+    """Computes every step of `plan` for tensors at these addresses, in the order of `tensors_of`."""
+    status = library().cg_run(bytes(fill(packed, addresses, threads)))
     if status != 0:
         fail(status, plan)
+
+
+def packed_for(
+    plan: Plan, fine: AnyArray | None, coarse: AnyArray | None, weight: AnyArray | None,
+    results: Mapping[Result, AnyArray],
+) -> Packed | None:
+    """The struct of a plan for arrays of these strides; None where elements lie a fraction of an element apart."""
+    arrays = tensors_of(plan, fine, coarse, weight, results)
+    if any(s % a.itemsize for a in arrays if a is not None for s in a.strides):
+        return None
+    return pack(plan, arrays)
 
 
 def _run_on_copies(plan: Plan, arrays: Sequence[AnyArray | None], threads: int | None, path: int) -> None:

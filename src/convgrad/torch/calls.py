@@ -12,6 +12,7 @@ from convgrad import engines, functional
 from convgrad.calls import requests
 from convgrad.calls.decide import Decision, refusal, remembered
 from convgrad.calls.requests import Attributes
+from convgrad.core.bounded import Bounded
 from convgrad.core.plan import Plan, Result
 from convgrad.core.request import (
     DEFAULT_ALGORITHM,
@@ -22,6 +23,7 @@ from convgrad.core.request import (
     read_algorithm,
 )
 from convgrad.core.status import ConvGradError
+from convgrad.engines.problem_struct import Packed
 from convgrad.torch.memory import allocated, array_of, dtype_name, gradient_like, results_are_channels_last
 
 __all__ = [
@@ -140,11 +142,31 @@ def _nd(tensor: torch.Tensor) -> TensorSpec:
     return replace(spec_of(tensor), format="ND")
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a call on tensors of certain strides knows in advance."""
+
+    plan: Plan
+    channels_last: bool
+    packed: Packed | None
+
+    def takes(self, tensors: tuple[torch.Tensor, ...]) -> bool:
+        """Whether the engine can read and write these where they lie."""
+        return not any(t.data_ptr() % t.element_size() or t.is_neg() for t in tensors)
+
+
+# By plan (its identity: a form keeps it alive), strides of the operands, and whether oneDNN chooses the memory order.
+_forms: Bounded[tuple[Any, ...], _Form] = Bounded(4096)
+
+
 def gradients(
     plan: Plan, grad_output: torch.Tensor, input: torch.Tensor, weight: torch.Tensor, threads: int | None = None
 ) -> Three:
     """grad_input, grad_weight and grad_bias of an accepted call, in the memory order PyTorch would give them."""
-    channels_last = _channels_last(plan, input, weight)
+    one_dnn = torch._C._get_mkldnn_enabled()  # type: ignore[attr-defined, unused-ignore]
+    key = (id(plan), grad_output.stride(), input.stride(), weight.stride(), one_dnn)
+    form = _forms.get(key)
+    channels_last = _channels_last(plan, input, weight) if form is None else form.channels_last
     made: dict[Result, torch.Tensor] = {}
     for step in plan.steps:
         if step.result is Result.GRAD_BIAS:
@@ -154,13 +176,20 @@ def gradients(
         else:
             like = input if step.result is Result.GRAD_INPUT else weight
             made[step.result] = gradient_like(like, channels_last)
-    g, x, w = array_of(grad_output), array_of(input), array_of(weight)
-    fine, coarse = (g, x) if plan.problem.transposed else (x, g)
-    engines.run(
-        plan, fine, coarse, w, {result: array_of(t) for result, t in made.items()},
-        threads=threads or torch.get_num_threads(),
-    )
-    return made.get(Result.GRAD_INPUT), made.get(Result.GRAD_WEIGHT), made.get(Result.GRAD_BIAS)
+    count = threads or torch.get_num_threads()
+    on_grids = (grad_output, input) if plan.problem.transposed else (input, grad_output)
+    tensors = (*on_grids, weight, *made.values())
+    found = made.get(Result.GRAD_INPUT), made.get(Result.GRAD_WEIGHT), made.get(Result.GRAD_BIAS)
+    if form is not None and form.packed is not None and form.takes(tensors) and engines.run_packed(
+        plan, form.packed, [t.data_ptr() for t in tensors], count
+    ):
+        return found
+    fine, coarse, w = (array_of(t) for t in tensors[:3])
+    results = {result: array_of(t) for result, t in made.items()}
+    if form is None:
+        _forms.keep(key, _Form(plan, channels_last, engines.packed_for(plan, fine, coarse, w, results)))
+    engines.run(plan, fine, coarse, w, results, threads=count)
+    return found
 
 
 def output(

@@ -1,14 +1,14 @@
 """`emulate`: under it, every convolution gradient PyTorch's autograd asks for is computed by convgrad.
 
-Two modes do it. A dispatch mode sees aten.convolution_backward below autograd, on whichever thread autograd runs it.
+Kernels of a dispatch key see aten.convolution_backward below autograd, on whichever thread autograd runs it.
 torch.conv_tbc has no backward operator of its own, so a function mode replaces the call by a function that has one.
 """
 
 from __future__ import annotations
 
-import threading
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, overload
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import _pop_mode_temporarily
 
 from convgrad.calls import requests
 from convgrad.core import arguments
@@ -174,7 +174,7 @@ class Emulation:
         with ExitStack() as stack:
             stack.enter_context(self.layers)
             stack.enter_context(ReplaceConvTbc(self.layers.keep_node))
-            stack.enter_context(_Intercept(self))
+            stack.enter_context(_intercepts(self))
             self._entered.append(stack.pop_all())
         return self.record
 
@@ -197,18 +197,20 @@ class Emulation:
     def convolution(self, func: Any, x: Tensor, w: Tensor, bias: Tensor | None, *numbers: Any) -> Any:
         self.layers.keep((x, w, bias))
         if not self.forward:
-            return func(x, w, bias, *numbers)
+            with _outside():
+                return func(x, w, bias, *numbers)
         attributes = Attributes.of((None, *numbers, ()))
         if self._falls_back((x, w), lambda: calls.decide_forward(self.settings, x, w, attributes)):
-            with _own_kernels():
+            with _innermost_is(None):
                 return func(x, w, bias, *numbers)
         return operators.convolution_op(x, w, bias, *numbers, *self._how())
 
     def conv_tbc(self, func: Any, x: Tensor, w: Tensor, bias: Tensor, pad: int = 0) -> Any:
         if not self.forward:
-            return func(x, w, bias, pad)
+            with _outside():
+                return func(x, w, bias, pad)
         if self._falls_back((x, w), lambda: calls.decide_forward(self.settings, x, w, pad)):
-            with _own_kernels():
+            with _innermost_is(None):
                 return func(x, w, bias, pad)
         return operators.conv_tbc_op(x, w, bias, pad, *self._how())
 
@@ -238,7 +240,7 @@ class Emulation:
             found: Any = calls.gradients(decision.plan, *operands, threads=self.threads)
             computed_in, computed_by = decision.plan.operand, "convgrad"
         elif self.let_through:
-            with _own_kernels():
+            with _innermost_is(None):
                 found = own()
             computed_in, computed_by = "", "pytorch"
         else:
@@ -258,37 +260,93 @@ def _readable(verdict: Verdict, operands: Sequence[Tensor], names: Sequence[str]
     return verdict
 
 
-_state = threading.local()
+# ---- where calls are seen ----------------------------------------------------------------------------------------
+
+# A mode would take every operator of the backward pass through Python, 5 to 10 microseconds each. A dispatch key that
+# nothing else in PyTorch uses, below autograd and above modes, is switched on per thread: only the operators with a
+# kernel for it leave their way. Autograd passes keys and stashed objects on to its own threads.
+_KEY_NAME, _STASH = "Fake", "convgrad.emulation"
+_KEY: Any = torch._C._parse_dispatch_key(_KEY_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entered:
+    """An emulation that is entered on this thread, and what was around it."""
+
+    handlers: dict[Any, Callable[..., Any]]
+    outer: _Entered | None
+    modes: int
+    """How many dispatch modes were on; those that came later see a call first."""
+
+
+def _innermost() -> _Entered | None:
+    found: _Entered | None = torch._C._get_obj_in_tls(_STASH) if torch._C._is_key_in_tls(_STASH) else None
+    return found
 
 
 @contextmanager
-def _own_kernels() -> Iterator[None]:
-    """PyTorch computes for itself, whatever emulations are around."""
-    before = getattr(_state, "own", False)
-    _state.own = True
+def _innermost_is(entered: _Entered | None) -> Iterator[None]:
+    """Calls are seen by this emulation; by none, PyTorch computes for itself."""
+    before = _innermost()
+    _switch(entered)
     try:
         yield
     finally:
-        _state.own = before
+        _switch(before)
 
 
-class _Intercept(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Hands convolution calls to an emulation, everything else to PyTorch."""
+def _outside() -> AbstractContextManager[None]:
+    """Calls are seen by the emulation around the innermost one."""
+    entered = _innermost()
+    return _innermost_is(None if entered is None else entered.outer)
 
-    def __init__(self, emulation: Emulation) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._handlers: dict[Any, Callable[..., Any]] = {
-            _aten.convolution_backward.default: emulation.conv_backward,
-            torch.ops.convgrad.pytorch_conv_tbc_backward.default: emulation.conv_tbc_backward,
-            _aten.convolution.default: emulation.convolution,
-            _aten.conv_tbc.default: emulation.conv_tbc,
-        }
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        handler = self._handlers.get(func)
-        if handler is None or getattr(_state, "own", False) or any(isinstance(a, FakeTensor) for a in args):
-            return func(*args, **(kwargs or {}))
-        return handler(func, *args, **(kwargs or {}))
+def _switch(entered: _Entered | None) -> None:
+    torch._C._stash_obj_in_tls(_STASH, entered)
+    torch._C._dispatch_tls_set_dispatch_key_included(_KEY, entered is not None)
+
+
+@contextmanager
+def _intercepts(emulation: Emulation) -> Iterator[None]:
+    """Convolution calls are handed to an emulation."""
+    handlers: dict[Any, Callable[..., Any]] = {
+        _aten.convolution_backward.default: emulation.conv_backward,
+        torch.ops.convgrad.pytorch_conv_tbc_backward.default: emulation.conv_tbc_backward,
+        _aten.convolution.default: emulation.convolution,
+        _aten.conv_tbc.default: emulation.conv_tbc,
+    }
+    with _innermost_is(_Entered(handlers, _innermost(), torch._C._len_torch_dispatch_stack())), _uncompiled():
+        yield
+
+
+def _uncompiled() -> AbstractContextManager[object]:
+    """Compiled models run uncompiled: their graphs know no layers."""
+    return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
+
+
+def _kernel(func: Any) -> Callable[..., Any]:
+    """What an operator does while its key is on."""
+    def call(*args: Any) -> Any:
+        if isinstance(args[0], FakeTensor) or isinstance(args[1], FakeTensor):  # of a graph being traced
+            with _innermost_is(None):
+                return func(*args)
+        entered: _Entered = torch._C._get_obj_in_tls(_STASH)  # what switches the key on puts it there
+        if torch._C._len_torch_dispatch_stack() > entered.modes:
+            with _pop_mode_temporarily() as mode:
+                return mode.__torch_dispatch__(func, (), args, {})
+        return entered.handlers[func](func, *args)
+
+    return call
+
+
+_LIBRARIES: list[Any] = [
+    torch.library.Library(name, "IMPL") for name in ("_", "aten", "convgrad")  # type: ignore[no-untyped-call]
+]
+_LIBRARIES[0].fallback(torch.library.fallthrough_kernel, _KEY_NAME)
+for _library, _names in ((_LIBRARIES[1], ("convolution_backward", "convolution", "conv_tbc")),
+                         (_LIBRARIES[2], ("pytorch_conv_tbc_backward",))):  # fmt: skip
+    for _name in _names:
+        _library.impl(_name, _kernel(getattr(getattr(torch.ops, _library.ns), _name).default), _KEY_NAME)
 
 
 class _ConvTbc(torch.autograd.Function):

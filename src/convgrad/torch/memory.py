@@ -17,6 +17,7 @@ _SEEN_AS: dict[torch.dtype, tuple[torch.dtype, Any]] = {
     torch.float8_e4m3fn: (torch.uint8, ml_dtypes.float8_e4m3fn),
     torch.float8_e5m2: (torch.uint8, ml_dtypes.float8_e5m2),
 }
+_ORDINARY = (torch.Tensor, torch.nn.Parameter)
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
@@ -27,6 +28,9 @@ def dtype_name(tensor: torch.Tensor) -> str:
 
 def unreadable(tensor: torch.Tensor) -> tuple[str, str, str] | None:
     """Why the CPU cannot read this tensor's elements: (what, got, the way out); `None` when it can."""
+    ordinary = type(tensor) in _ORDINARY and tensor.is_cpu and tensor.layout is torch.strided
+    if ordinary and not (tensor.is_nested or tensor.is_quantized or tensor.is_complex()):
+        return None  # nearly always, and told in a microsecond
     if tensor.is_nested:
         return "layout", "nested", "pad it with torch.nested.to_padded_tensor"
     if tensor.device.type == "meta":
@@ -84,10 +88,11 @@ def is_channels_last(tensor: torch.Tensor) -> bool:
     """
     if tensor.dim() not in _CHANNELS_LAST or tensor.layout is not torch.strided:
         return False
+    sizes, strides = tensor.shape, tensor.stride()
     inside = 0
-    for axis in (1, *range(tensor.dim() - 1, 1, -1), 0):
-        size, stride = tensor.shape[axis], tensor.stride(axis)
-        if size == 0 or stride < max(inside, 1) or (axis == 0 and inside == tensor.stride(1)):
+    for axis in (1, *range(len(sizes) - 1, 1, -1), 0):
+        size, stride = sizes[axis], strides[axis]
+        if size == 0 or stride < max(inside, 1) or (axis == 0 and inside == strides[1]):
             return False
         inside = stride * max(size, 1)
     return True
