@@ -45,6 +45,54 @@ def test_a_selection_that_matches_nothing_is_a_usage_error(lines: Path, tmp_path
     assert "no cases" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [
+    ["golden", "{}", "-o", "{}.dir"], ["cases", "list", "{}"], ["cases", "convert", "{}", "-o", "{}.json"],
+    ["bench", "--file", "{}"], ["invariance", "{}"], ["audit", "convgrad", "{}"],
+    ["cases", "gen", "random", "--count", "0", "-o", "{}.json"],
+])  # fmt: skip
+def test_no_verb_succeeds_over_nothing(words: list[str], tmp_path: Path, capsys) -> None:
+    """A file without cases is a usage error of every verb that reads one, and nothing is written."""
+    empty = tmp_path / "empty.txt"
+    empty.write_text("\n")
+    assert main([word.format(empty) for word in words]) == ExitCode.USAGE
+    shown = capsys.readouterr().err
+    assert "no cases in it" in shown or "no problem line in it" in shown or "nothing to generate" in shown
+    assert list(tmp_path.iterdir()) == [empty]
+
+
+def test_a_file_where_a_line_is_asked_for(lines: Path, capsys) -> None:
+    """`check FILE` and `bench FILE` name the command that reads it."""
+    for verb, told in (("check", "convgrad cases list"), ("explain", "convgrad cases list"),
+                       ("plan", "convgrad cases list"), ("bench", "convgrad bench --file")):  # fmt: skip
+        assert main([verb, str(lines)]) == ExitCode.USAGE
+        assert f"`{told} {lines}`" in capsys.readouterr().err, verb
+
+
+@pytest.mark.parametrize(("line", "told"), [
+    ("conv n2 c8>16 i14,14 k3x3", "sizes are written with x between them, as in 14x14"),
+    ("conv n2 c8>16 i14X14 k3x3", "'i14X14': sizes are written with x"),
+    ("conv n2 c8>16", "i, k missing: n, c, i and k go together"), ("conv c8>16 i14 k3", "n missing"),
+    ("conv n2 c8 > 16 i14 k3", "unknown dtype '>'"), ("conv n2 c8>16 i14 k3 pp1", "other words: a letter and a number"),
+    ("conv n2 c8>16 i14 k3 math=kep", "use math=keep, math=allow_down"),
+    ("conv n2 c8>16 i14 k3 rev=yesterday", "use a date, as in rev=2026-08-22"),
+])  # fmt: skip
+def test_a_line_that_cannot_be_read(line: str, told: str, capsys) -> None:
+    """The word is named with how it is written; no status of a product is told for it."""
+    assert main(["check", line]) == ExitCode.USAGE
+    shown = capsys.readouterr().err
+    assert told in " ".join(shown.split()) and "16100" not in shown
+
+
+def test_a_mistake_is_not_lost_under_the_usage(capsys) -> None:
+    """A long usage is told in one line above the mistake, with what must be given; a short one whole."""
+    assert main(["kernel", "a.cpp", "--cores", "x"]) == ExitCode.USAGE
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[0] == "usage: convgrad kernel [...] --line LINE file" and len(shown) <= 4, shown
+    assert shown[-1] == "`convgrad kernel --help` lists the options."
+    assert main(["doctor", "x"]) == ExitCode.USAGE
+    assert capsys.readouterr().err.startswith("usage: convgrad doctor [-h]")
+
+
 @pytest.mark.parametrize("name", ["out.yaml", "out.parquet"])
 def test_cases_are_not_written_under_a_wrong_name(name: str, lines: Path, tmp_path: Path, capsys) -> None:
     """A suffix of another format is refused, and no file is left; --to says what it shall hold."""
@@ -73,6 +121,7 @@ def test_words_that_arrive_apart_are_told_to_be_quoted(capsys) -> None:
     (["rules", "--operator", "tbcc"], "tbc"), (["run", LINE, "--standard", "mixd"], "mixed"),
     (["check", LINE, "--product", "A22"], "A2"), (["run", LINE, "--product", "951"], "950"),
     (["dtypes", "floot16"], "float16"), (["run", LINE, "--conformance", "runtme"], "runtime"),
+    (["help"], "--help"), (["version"], "--version"), (["check", "cnov n1 c2>3 i5 k3"], "conv"),
     (["dump", ".", "--on", "A33"], "A3"), (["check", LINE.replace("fp32", "bf15")], "bf16"),
 ])  # fmt: skip
 def test_the_word_that_was_meant(words: list[str], meant: str, capsys) -> None:
@@ -175,4 +224,7 @@ def test_a_model_in_a_file_elsewhere(tmp_path: Path, capsys) -> None:
     shown = capsys.readouterr().err
     assert "unknown product" in shown and "161002" not in shown
     assert main(["scan", model, "--input", "1,3,8,8", "--dtype", "floot"]) == ExitCode.USAGE
-    assert "161002" not in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "did you mean float64?" in shown and "161002" not in shown
+    assert main(["scan", model, "--input", "1,3,8,8", "--dtype", "fp16"]) == 0
+    assert "float16" in capsys.readouterr().out

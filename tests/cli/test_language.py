@@ -26,7 +26,7 @@ RAISING = ("core", "rules", "engines", "calls", "lab", "functional.py", "torch/s
            "torch/onnx_file.py", "ascendc")  # fmt: skip
 """... and those of which the errors do: texts in a `raise`, or called `message` before it."""
 NOT_SAID = (
-    r"<.*", r".*</.*", r"pip install .*", r"convgrad (dump|scan|completion) .*", r"invalid choice: '\(.*",
+    r"<.*", r".*</.*", r"pip install .*", r"convgrad (bench|cases|dump|scan|completion) .*", r"invalid choice: '\(.*",
     r"unrecognized arguments:", r".*a row is an English line.*", r"(content|const|root|prefers-color-scheme)[=.: ].*",
     r"\}\}\);.*",
     r"(local|complete|#compdef|# \w+ .*|_describe|case|\.SS|\.\\\") .*",
@@ -90,6 +90,15 @@ def test_texts_within_texts() -> None:
     assert language.chinese("a.txt: line 3: bench needs a problem line or --file") == (
         "a.txt: 第 3 行: bench 需要一条问题行或 --file")  # fmt: skip
     assert language.chinese("nothing says this") is None
+
+
+def test_texts_of_several_rows() -> None:
+    """Pieces between semicolons are looked up one by one, what a row fixes within another row's gap counts too."""
+    assert language.chinese("8 of 14 rows (x 2); 4 blocks, at most 1 on one of 4 cores") == (
+        "14 行中的 8 行（x 2）；4 块，4 个核中每核最多 1 块")  # fmt: skip
+    assert language.chinese("0.43, most lost to: transfers") == "0.43，主要损失于传输"
+    assert language.chinese("nothing says this; transfers") is None
+    assert "（\n" not in "\n".join(fold("内部错误（CONVGRAD_TRACEBACK=1 显示）", 20))
 
 
 def test_widths_of_chinese(monkeypatch) -> None:

@@ -58,7 +58,7 @@ def _run(arguments: argparse.Namespace) -> int:
     unknown = [name for name in arguments.sets or () if name not in audit.SETS]
     if unknown:
         raise UsageError(f"no such set: {unknown[0]}; there are {', '.join(audit.SETS)}")
-    requests = [case.request for name in arguments.cases for case in files.read(name)]
+    requests = [case.request for name in arguments.cases for case in files.read_some(name)]
     if arguments.model:
         requests += convolutions_of(arguments.model, arguments.input)
     if not requests or arguments.sets:

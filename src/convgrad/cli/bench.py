@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from convgrad import engines
+from convgrad.cli.lines import refuse_others
 from convgrad.core.request import ALGORITHMS
 from convgrad.lab.bench.contestants import has_pytorch
 from convgrad.lab.bench.measure import WORDS, Clock, Settings, Task, Timing, measure, on_threads, read_lines, tasks
 from convgrad.lab.cases.reading import text_of
 from convgrad.text.language import say
 from convgrad.text.terminal import (
-    QUOTE,
     ExitCode,
     UsageError,
     columns,
@@ -61,11 +61,11 @@ def _count(text: str) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if len(arguments.line) > 1 and arguments.line[0] in ("conv", "tconv", "tbc"):
-        raise UsageError(QUOTE)
+    refuse_others(arguments.line, "convgrad bench --file")
     lines = [*arguments.line, *(line for path in arguments.file for line in read_lines(text_of(path)))]
     if not lines:
-        raise UsageError("bench needs a problem line or --file")
+        names = ", ".join(map(str, arguments.file))
+        raise UsageError(f"{names}: no problem line in it" if names else "bench needs a problem line or --file")
     if arguments.algorithms:
         lines = [f"{line.partition('#')[0].strip()} alg={name}" for line in lines for name in arguments.algorithms]
     asked = [task for line in lines for task in tasks(line, arguments.dtypes)]  # all are refused before any is timed

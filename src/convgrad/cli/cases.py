@@ -95,13 +95,13 @@ def _written(arguments: argparse.Namespace, cases: Sequence[Case]) -> int:
 
 
 def _convert(arguments: argparse.Namespace) -> int:
-    return _written(arguments, files.read(arguments.cases))
+    return _written(arguments, files.read_some(arguments.cases))
 
 
 def _list(arguments: argparse.Namespace) -> int:
     product = None if arguments.product is None else product_key(arguments.product)
     conformance = None if arguments.conformance is None else conformance_name(arguments.conformance)
-    cases = [case.moved(product, conformance) for case in files.read(arguments.cases)]
+    cases = [case.moved(product, conformance) for case in files.read_some(arguments.cases)]
     verdicts = [check(case.request) for case in cases]
     if arguments.json:
         print_json([
@@ -135,6 +135,8 @@ def _gen(arguments: argparse.Namespace) -> int:
         count=arguments.count, batch=arguments.batch, seed=arguments.seed,
         conformance=conformance_name(arguments.conformance),
     )
+    if not cases:
+        raise UsageError("nothing to generate: --count and --batch must be at least 1")
     return _written(arguments, cases)
 
 

@@ -65,6 +65,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of writing; one that names no file is that of a print."""
 
 
+_MOST_USAGE = 3
+"""Lines of a usage that are shown whole above an error."""
+
+
 class HintingParser(argparse.ArgumentParser):
     """A parser that speaks the language chosen, folds its help to the terminal, and names what was probably meant."""
 
@@ -76,8 +80,15 @@ class HintingParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """argparse echoes what it was given: control characters in it must not act on the terminal."""
-        self.print_usage(sys.stderr)
-        text = f"{self.prog}: {say('error')}: {say(printable(message))}{say(_hint(message, self))}"
+        hint = say(_hint(message, self)).replace(" （", "（")
+        text = f"{self.prog}: {say('error')}: {say(printable(message))}{hint}"
+        usage = self.format_usage()
+        if usage.count("\n") > _MOST_USAGE:  # what must be given alone, so that the mistake does not scroll away
+            short = self.formatter_class(prog=f"{self.prog} [...]")
+            short.add_usage(None, [a for a in self._actions if a.required or not a.option_strings], [])
+            usage = short.format_help()
+            text += "\n" + say(f"`{self.prog} --help` lists the options.")
+        print(usage, end="", file=sys.stderr)
         self.exit(ExitCode.USAGE, folded(text, stream=sys.stderr) + "\n")
 
 
@@ -95,7 +106,9 @@ def _hint(message: str, parser: argparse.ArgumentParser) -> str:
     """The word that was probably meant; for the pieces of a problem line, that it wants quotes."""
     choice = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
     if choice:
-        return did_you_mean(choice[1], [name.strip(" '") for name in choice[2].split(",")])
+        known = [name.strip(" '") for name in choice[2].split(",")]
+        options = parser._option_string_actions if message.startswith("argument VERB") else ()
+        return did_you_mean(choice[1], known) or did_you_mean(choice[1], options)
     unknown = message.partition("unrecognized arguments: ")[2].split()
     if any(re.fullmatch(r"[ncikospdg]\d[\dx>:-]*", word) for word in unknown):
         return f"\n{QUOTE}"

@@ -173,7 +173,7 @@ def _standards(arguments: argparse.Namespace) -> int:
         head = folded(f"{s.name}  ({s.date}{note})  {say(s.rule.value)}", "  ")
         print(coloured(s.name, "bold") + head.removeprefix(s.name))
         for dtype, limits in s.thresholds:
-            numbers = "  ".join(f"{c} {power_of_two(v)}" for c, v in zip(s.columns, limits, strict=True))
+            numbers = "  ".join(f"{say(c)} {power_of_two(v)}" for c, v in zip(s.columns, limits, strict=True))
             print(folded(f"    {padded(say(dtype), 14)} {numbers}", " " * 19))
         for dtype, other in s.deferred:
             print(f"    {dtype:14} {say('as')} {other}")

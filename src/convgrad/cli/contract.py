@@ -8,8 +8,10 @@ from difflib import get_close_matches
 from typing import Any
 
 from convgrad import functional
+from convgrad.cli.lines import refuse_others
+from convgrad.cli.numbers import number
 from convgrad.core import dtypes, products, rounding
-from convgrad.core.problem_line import parse
+from convgrad.core.problem_line import KINDS, parse
 from convgrad.core.request import CONFORMANCES, DEFAULT_CONFORMANCE, Operator, Request
 from convgrad.lab import scaleout as scaleout_plan
 from convgrad.rules import codes, sentences
@@ -21,9 +23,9 @@ from convgrad.rules.sentences import as_dict
 from convgrad.rules.vocabulary import Rule
 from convgrad.text import language
 from convgrad.text.language import say
-from convgrad.text.terminal import QUOTE, ExitCode, UsageError, coloured, columns, folded, print_json, table, tell
+from convgrad.text.terminal import ExitCode, UsageError, coloured, columns, folded, print_json, table, tell
 
-_KINDS = ("conv", "tconv", "tbc")
+_READS_A_FILE = "convgrad cases list"
 _CODES_PAGE = "docs/generated/return_codes.md"
 _CODE_WORDS = {
     "en": ("meaning", "to try", "given here by", "rows", "all codes"),
@@ -58,7 +60,7 @@ def add_command(subparsers: Any) -> None:
     parser.set_defaults(run=_rules)
     parser = subparsers.add_parser("dtypes", help="the number formats, or values rounded to one")
     parser.add_argument("dtype", nargs="?", help="round the values to this dtype")
-    parser.add_argument("values", nargs="*", type=float, help="numbers to round")
+    parser.add_argument("values", nargs="*", type=number, help="numbers to round")
     parser.set_defaults(run=_dtypes)
 
 
@@ -68,7 +70,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
 
 
 def _request(line: str, arguments: argparse.Namespace) -> Request:
-    _refuse_pieces(arguments)
+    refuse_others(arguments.line if isinstance(arguments.line, list) else [arguments.line], _READS_A_FILE)
     try:
         request = parse(line)
         if arguments.product:
@@ -76,13 +78,6 @@ def _request(line: str, arguments: argparse.Namespace) -> Request:
     except ValueError as error:
         raise UsageError(str(error)) from error
     return replace(request, conformance=arguments.conformance or request.conformance)
-
-
-def _refuse_pieces(arguments: argparse.Namespace) -> None:
-    """Lines that are words of one line arrived without their quotes."""
-    lines = arguments.line if isinstance(arguments.line, list) else [arguments.line]
-    if len(lines) > 1 and lines[0] in _KINDS and not any(line.split(" ")[0] in _KINDS for line in lines[1:]):
-        raise UsageError(QUOTE)
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -128,7 +123,8 @@ def _explain(arguments: argparse.Namespace) -> int:
         return _explain_code(code, arguments)
     if asked in BY_ID:
         return _explain_rows([BY_ID[asked]], arguments)
-    if asked and " " not in asked and asked not in _KINDS:
+    if asked and " " not in asked and asked not in KINDS:
+        refuse_others([asked], _READS_A_FILE)
         raise UsageError(_unknown_word(asked))
     if arguments.path:
         from convgrad.cli import explain_path  # the lab's runs, for this alone
@@ -203,14 +199,17 @@ def _rules(arguments: argparse.Namespace) -> int:
         print_json({operator.function: [as_dict(rule) for rule in rows] for operator, rows in shown})
         return ExitCode.PASS
     for operator, rows in shown:
-        print(folded(f"{operator.function}, {arguments.conformance}: " + say(_rules_heading(keys, rows)) + "\n"))
+        apart = "\n" if operator is not operators[0] else ""
+        heading = f"{operator.function}, {arguments.conformance}: {say(_rules_heading(keys, rows))}"
+        print(folded(f"{apart}{heading}" + ("\n" if rows else "")))
         head = ["rule", "status", *(["only on"] if len(keys) > 1 else []), "demand"]
         only = [[next(k for k in keys if k in rule.products)] if len(keys) > 1 else [] for rule in rows]
         cells = [
             [rule.id, int(rule.status), *side, sentences.sentence(rule, language.current())]
             for rule, side in zip(rows, only, strict=True)
         ]
-        print(table(head, cells) + "\n" if rows else "")
+        if rows:
+            print(table(head, cells))
     return ExitCode.PASS
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
 
 from convgrad.core import metrics
 from convgrad.core.plan import Result
-from convgrad.core.request import Request
+from convgrad.core.request import Request, read_revision
+from convgrad.core.status import ConvGradError
 from convgrad.functional import plan
 from convgrad.lab.cases.case import Case
 from convgrad.lab.judging import runs
@@ -22,10 +22,12 @@ _MOST_WORK = 2**31
 def show(request: Request, revision_text: str | None, as_json: bool) -> int:
     """Prints the ways; a Winograd weight gradient with its errors beside the direct sum's."""
     try:
-        revision = date.fromisoformat(revision_text) if revision_text else algorithms_950.revision_of(request)
         if revision_text:
-            request = replace(request, revision=str(revision))
+            request = replace(request, revision=read_revision("--revision", revision_text))
+        revision = algorithms_950.revision_of(request)
         ways = algorithms_950.ways(request)
+    except ConvGradError as error:
+        raise UsageError(error.message) from None
     except ValueError as error:
         raise UsageError(str(error)) from None
     errors = _errors(request) if any(w.path == "winograd" for w in ways) else None

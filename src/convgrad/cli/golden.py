@@ -49,7 +49,7 @@ def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
 def _command(arguments: argparse.Namespace) -> int:
     product = None if arguments.product is None else product_key(arguments.product)
     conformance = None if arguments.conformance is None else conformance_name(arguments.conformance)
-    cases = [case.moved(product, conformance) for case in files.read(arguments.cases)]
+    cases = [case.moved(product, conformance) for case in files.read_some(arguments.cases)]
     written, refused, count = 0, [], 0
     layout = layouts.find(arguments.layout)
     extension = arguments.format or layout.formats[0]

@@ -50,7 +50,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     if arguments.files:
         return _files(arguments)
-    requests = [case.request for name in arguments.cases for case in files.read(name)]
+    requests = [case.request for name in arguments.cases for case in files.read_some(name)]
     if arguments.model:
         requests += convolutions_of(arguments.model, arguments.input)
     if not requests:

@@ -12,6 +12,14 @@ def whole_number(text: str, most: int, most_said: str) -> int:
     return int(text)
 
 
+def number(text: str) -> float:
+    """Any number, `nan` and `inf` included."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None
+
+
 def seed(text: str) -> int:
     """A seed of random numbers."""
     return whole_number(text, 2**63 - 1, "2**63 - 1")

@@ -76,7 +76,8 @@ def _count(text: str) -> int:
 
 def command(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
-    for path in (arguments.html, arguments.csv, arguments.xlsx, arguments.junit, arguments.progress_file):
+    for path in (arguments.html, arguments.csv, arguments.xlsx, arguments.junit, arguments.progress_file,
+                 arguments.po):
         if path is not None and not path.absolute().parent.is_dir():
             raise UsageError(f"{path.parent} is no directory")
     if sum([bool(arguments.jobs), bool(arguments.workers), arguments.scheduler is not None]) > 1:
@@ -113,7 +114,7 @@ def _chosen(arguments: argparse.Namespace) -> list[Numbered]:
     """The cases to run, each with its place in the file."""
     product = None if arguments.product is None else product_key(arguments.product)
     conformance = None if arguments.conformance is None else conformance_name(arguments.conformance)
-    read = files.read(arguments.cases)
+    read = files.read_some(arguments.cases)
     one_line = len(read) == 1 and read[0].name == arguments.cases
     try:
         fill = None if arguments.values is None else parse_fill(arguments.values)
@@ -137,8 +138,7 @@ def _chosen(arguments: argparse.Namespace) -> list[Numbered]:
         chosen.append((index, case))
     if not chosen and wanted is None:  # of an earlier journal: nothing failed, nothing to run again
         raise UsageError(
-            f"{arguments.cases}: no cases in it" if not read
-            else f"{arguments.cases}: none of {counted(len(read), 'case')} is selected (--filter, enabled)"
+            f"{arguments.cases}: none of {counted(len(read), 'case')} is selected (--filter, enabled)"
         )
     return chosen
 

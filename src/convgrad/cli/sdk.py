@@ -104,6 +104,8 @@ def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
 
 def _command(arguments: argparse.Namespace) -> int:
     prefix: Path = arguments.prefix.expanduser().absolute()
+    if prefix.exists() and not prefix.is_dir():
+        raise SdkError(f"{prefix} is no directory")
     names = uninstall(prefix) if arguments.uninstall else install(prefix, compile_anew=arguments.compile)
     if arguments.json:
         print_json({"prefix": str(prefix), "files": names})

@@ -21,6 +21,7 @@ Tensor names in a line: x w go (input, weight, grad_output), b (TBC bias), gx gw
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from typing import Any
 
@@ -41,6 +42,7 @@ from convgrad.core.request import (
     dtype_name,
     pad_pairs,
 )
+from convgrad.text.terminal import did_you_mean
 
 # ---- reading -----------------------------------------------------------------------------------------------
 
@@ -48,6 +50,7 @@ _TENSOR_WORDS = {
     "go": "grad_output", "x": "input", "w": "weight", "b": "bias",
     "gx": "grad_input", "gw": "grad_weight", "gb": "grad_bias",
 }
+KINDS = ("conv", "tconv", "tbc")
 _ARRAY_WORDS = ("bias_sizes", "stride", "padding", "dilation", "output_padding")
 _MAX_RANK = 64
 
@@ -60,6 +63,8 @@ def _int(text: str, word: str) -> int:
 
 
 def _ints(text: str, word: str) -> tuple[int, ...]:
+    if re.search("[,*X×]", text):
+        raise ValueError(f"problem line: {word[:60]!r}: sizes are written with x between them, as in 14x14")
     return tuple(_int(part, word) for part in text.split("x"))
 
 
@@ -87,7 +92,7 @@ def _shape_words(line: str) -> tuple[dict[str, str], list[tuple[str, str]]]:
         key = letter if letter in ("n", "c", "i", "k", "o", "op", "s", "p", "d", "g") and is_size else "dtype"
         if key in short:
             for one in (short[key], word) if key == "dtype" else ():
-                dtypes.find(one)  # a word nobody knows is told as that
+                _dtype(one)  # a word nobody knows is told as that
             raise ValueError(f"problem line: {word!r} and {short[key]!r} say the same thing twice")
         short[key] = word
     return short, named
@@ -97,14 +102,26 @@ def _broadcast(values: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
     return values * rank if len(values) == 1 else values
 
 
+def _dtype(word: str) -> dtypes.Dtype:
+    """The dtype a word names; the words of another kind are told too, since that may be what was meant."""
+    try:
+        return dtypes.find(word)
+    except ValueError as error:
+        raise ValueError(f"{error}; other words: a letter and a number (n c i k o s p d op g), name=value") from None
+
+
 def _base(kind: str, short: dict[str, str], want: str) -> Request:
     """The ordinary request that the short words describe: consistent tensors of one dtype, outputs as wanted."""
 
     def numbers(key: str, default: tuple[int, ...]) -> tuple[int, ...]:
         return _ints(short[key][len(key) :], short[key]) if key in short else default
 
-    dtype = dtypes.find(short["dtype"]).name if "dtype" in short else "float32"
-    known = all(key in short for key in ("n", "c", "i", "k"))
+    dtype = _dtype(short["dtype"]).name if "dtype" in short else "float32"
+    lacking = [key for key in "ncik" if key not in short]
+    if 0 < len(lacking) < 4:
+        missing = ", ".join(lacking)
+        raise ValueError(f"problem line: {missing} missing: n, c, i and k go together, as in n1 c8>16 i14x14 k3x3")
+    known = not lacking
     size, window = numbers("i", ()), numbers("k", ())
     rank = len(size)
     if known and len(window) == 1:
@@ -186,8 +203,9 @@ def parse(line: str) -> Request:
     """The request a problem line stands for; a `ValueError` names the word that cannot be read."""
     text = arguments.text("a problem line", line).partition("#")[0].strip()
     kind, _, rest = text.partition(" ")
-    if kind not in ("conv", "tconv", "tbc"):
-        raise ValueError(f"problem line must start with conv, tconv or tbc, not {kind[:40]!r}")
+    if kind not in KINDS:
+        hint = did_you_mean(kind, KINDS)
+        raise ValueError(f"problem line must start with conv, tconv or tbc, not {kind[:40]!r}{hint}")
     short, named = _shape_words(rest)
     want = dict(named).get("want", "xwb")
     if want != "y" and (set(want) - set("xwb-") or not want):
@@ -214,6 +232,8 @@ def _override(request: Request, name: str, value: str) -> dict[str, Any]:
             raise ValueError(f"problem line: {word[:60]!r}: mask is made of 0 and 1, or null, or none")
         return {"output_mask": () if value == "none" else tuple(c == "1" for c in value)}
     if name == "math":
+        if value not in MATH_NAMES and not value.lstrip("-").isdigit():
+            raise ValueError(f"problem line: {word[:60]!r}: use math={', math='.join(MATH_NAMES)}, or a number")
         return {"math": MATH_NAMES.index(value) if value in MATH_NAMES else _int(value, word)}
     if name == "on":
         return {"product": products.find(value).key}
@@ -226,6 +246,8 @@ def _override(request: Request, name: str, value: str) -> dict[str, Any]:
             raise ValueError(f"problem line: {word[:60]!r}: use alg={', alg='.join(ALGORITHMS)}")
         return {"algorithm": value}
     if name == "rev":
+        if not re.fullmatch(r"\d{4}-\d\d-\d\d", value):
+            raise ValueError(f"problem line: {word[:60]!r}: use a date, as in rev=2026-08-22")
         return {"revision": value}
     if name in ("groups", "pad"):
         return {name: _int(value, word)}

@@ -96,6 +96,10 @@ def _fitting(text: str) -> tuple[int, str] | None:
     found = _catalogue().find(text)
     if found is None and "  " in text:
         return _aligned(text)
+    for between in re.finditer("; ", text) if found is None else ():
+        parts = text[: between.start()], text[between.end() :]
+        if all(_fitting(part) or not _WORDS.search(part) for part in parts):
+            return _joined(parts, "；")
     for colon in re.finditer(r": ", text):
         place, rest = text[: colon.start()], _fitting(text[colon.end() :])
         if rest is not None and (found is None or rest[0] > found[0]):
@@ -140,6 +144,8 @@ def rows() -> Iterator[Row]:
                 raise ValueError(f"{path.name}: a row is an English line and a Chinese one, not {lines!r}")
 
 
+_WORDS = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
+"""English: a word in small letters behind another; names and `limit = 0.1` are none."""
 _GAP = re.compile(r"\{[#w]?\}")
 _FITS = {"{}": "(.*?)", "{#}": r"(-?[\d.,]+(?:e[+-]?\d+)?)", "{w}": r"(\S+)"}
 """What may stand in a gap; short rows ask for numbers and words, so that they fit nothing they are not meant for."""
@@ -157,14 +163,14 @@ class Catalogue:
         self._gaps.sort(key=lambda row: -row.fixed)
 
     def find(self, text: str) -> tuple[int, str] | None:
-        """How much is fixed in the row that a text fits from end to end, and its Chinese."""
+        """How much is fixed in the rows that a text fits from end to end, and its Chinese."""
         if text in self._whole:
             return len(text), self._whole[text]
         for row in self._gaps:
             if row.longest in text:
                 found = row.pattern.fullmatch(text)
                 if found is not None:
-                    return row.fixed, row.filled(found.groups())
+                    return row.filled(found.groups())
         return None
 
 
@@ -180,12 +186,19 @@ class _Gaps:
         self.pattern = re.compile(pattern, re.DOTALL)
         self._other = other
 
-    def filled(self, values: Sequence[str]) -> str:
-        def value(place: re.Match[str]) -> str:
-            got = values[int(place[2])]
-            return (chinese(got) or got) if place[1] else got
+    def filled(self, values: Sequence[str]) -> tuple[int, str]:
+        """How much is fixed, by rows within gaps too, and the Chinese."""
+        fixed = self.fixed
 
-        return re.sub(r"\{(~?)(\d+)\}", value, self._other)
+        def value(place: re.Match[str]) -> str:
+            nonlocal fixed
+            got = values[int(place[2])]
+            found = _fitting(got) if place[1] else None
+            fixed += found[0] if found else 0
+            return found[1] if found else got
+
+        text = re.sub(r"\{(~?)(\d+)\}", value, self._other)
+        return fixed, text
 
 
 @lru_cache(1)

@@ -122,7 +122,7 @@ _COPIED = re.compile(r"\s*(?:reproduce: |复现：)")
 """Lines that are copied into a shell: they stay whole, the terminal wraps them by itself."""
 _JOINTS = "/._x>"
 """Where a path, a rule's name, a type or a shape is cut best."""
-_PIECE = re.compile(r"[^\S\n]+|[⺀-￯][，。；：、）」！？…]*|[^\s⺀-￯]+[，。；：、）」！？…]*")
+_PIECE = re.compile(r"[^\S\n]+|[（「]*(?:[⺀-￯]|[^\s⺀-￯]+)[，。；：、）」！？…]*")
 
 
 def fold(text: str, width: int | None, hanging: str = "") -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, overload
 import torch
 from torch import nn
 
+from convgrad.core import dtypes
 from convgrad.core.products import ONE_OF_EACH
 from convgrad.core.request import DEFAULT_CONFORMANCE, Request
 from convgrad.core.status import ConvGradError
@@ -239,9 +240,12 @@ def scan(
 def _dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:
     if dtype is None or isinstance(dtype, torch.dtype):
         return dtype
-    found = getattr(torch, dtype, None)
-    if not isinstance(found, torch.dtype) or not found.is_floating_point:
-        raise ConvGradError(f"unknown floating dtype {dtype!r}", rule="scan.dtype", value=dtype)
+    try:
+        found = getattr(torch, dtypes.find(dtype).name, None)
+    except (TypeError, ValueError) as error:
+        raise ConvGradError(str(error), rule="scan.dtype", value=dtype) from None
+    if not isinstance(found, torch.dtype):
+        raise ConvGradError(f"PyTorch has no dtype {dtype!r}", rule="scan.dtype", value=dtype)
     return found
 
 

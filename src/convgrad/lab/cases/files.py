@@ -73,6 +73,14 @@ def read(source: str | Path) -> list[Case]:
     return _read_text(path, text_of(path), suffix)
 
 
+def read_some(source: str | Path) -> list[Case]:
+    """As `read`; a file without cases is a mistake of who named it."""
+    found = read(source)
+    if not found:
+        raise UsageError(f"{source}: no cases in it")
+    return found
+
+
 def _read_text(path: str, content: str, suffix: str) -> list[Case]:
     return next(row for row in ROWS if row.recognised(suffix, content)).read(path, content)
 
