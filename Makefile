@@ -67,14 +67,14 @@ bench-torch: $(READY)
 SOURCES := pyproject.toml CMakeLists.txt $(shell find native -type f 2>/dev/null)
 $(CORE): $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q -C build-dir='build/{wheel_tag}' -e '.[report]'
+	$(BIN)/pip install -q --config-settings build-dir='build/{wheel_tag}' -e '.[report]'
 	touch $(CORE)
 
 $(READY): $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --upgrade 'pip>=25.1'
 	$(BIN)/pip install -q '$(TORCH)'
-	$(BIN)/pip install -q -C build-dir='build/{wheel_tag}' -e '.[dask,report,torch]' --group test --group dev --group site
+	$(BIN)/pip install -q --config-settings build-dir='build/{wheel_tag}' -e '.[dask,report,torch]' --group test --group dev --group site
 	touch $(CORE) $(READY)
 
 # Wheels for x86-64 and aarch64 in dist/, audited and tried in empty environments (aarch64 under the emulator).

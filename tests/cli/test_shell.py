@@ -86,8 +86,12 @@ def test_fish_completes_verbs_options_and_values(tmp_path: Path, capsys) -> None
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
-def test_zsh_completes_verbs_options_and_values(tmp_path: Path, capsys) -> None:
-    """Typed into zsh on a terminal of its own: what stands in the line after the tabulator key."""
+@pytest.mark.parametrize("taken", [
+    "fpath=($PWD $fpath); autoload -Uz compinit; compinit -u -D",
+    "autoload -Uz compinit; compinit -u -D; source ./_convgrad",
+])  # fmt: skip
+def test_zsh_completes_verbs_options_and_values(taken: str, tmp_path: Path, capsys) -> None:
+    """Found by zsh or read by `source`: typed on a terminal of its own, what stands in the line after the tabulator."""
     assert main(["completion", "zsh"]) == 0
     (tmp_path / "_convgrad").write_text(capsys.readouterr().out)
     (tmp_path / "a_file.txt").touch()
@@ -101,7 +105,7 @@ def test_zsh_completes_verbs_options_and_values(tmp_path: Path, capsys) -> None:
         "convgrad completion f": "convgrad completion fish ", "convgrad run a_": "convgrad run a_file.txt ",
     }  # fmt: skip
     script = (
-        "fpath=($PWD $fpath); autoload -Uz compinit; compinit -u -D; "
+        f"{taken}; "
         "tell() { print -r -- $BUFFER >> told; BUFFER=''; }; zle -N tell; bindkey '^T' tell\n"
         + "".join(f"{line}\t\x14" for line in typed) + "exit\n"
     )  # fmt: skip

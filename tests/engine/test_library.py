@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +70,15 @@ def test_without_a_whole_library_the_reference_engine_computes(tmp_path: Path, p
     total, warned = json.loads(done.stdout)
     assert total == [16.0, 16.0]
     assert len(warned) == 1 and warned[0][0] == "RuntimeWarning" and says in warned[0][1], warned
+
+
+def test_a_library_of_another_processor_is_told_as_that(tmp_path: Path) -> None:
+    """Its loader would miss some other file and name that; the number of the processor in its head is looked at."""
+    other = bytearray(whole())
+    other[18:20] = (62 if platform.machine() == "aarch64" else 183).to_bytes(2, "little")
+    done = child(GRADIENT.format(path=library_with(tmp_path, bytes(other))))
+    total, warned = json.loads(done.stdout)
+    assert total == [16.0, 16.0] and len(warned) == 1 and "is of another processor" in warned[0][1], warned
 
 
 def test_the_reference_engine_that_was_asked_for_is_no_reason_to_warn(tmp_path: Path) -> None:

@@ -105,7 +105,9 @@ def zsh(tree: list[Node]) -> str:
             rest = f"'*:word:({' '.join(choices)})'" if choices else "'*:file:_files'"
             lines.append(f"  _arguments {' '.join([*arguments, rest])}")
         lines += ["}", ""]
-    return "\n".join([*lines, '_convgrad "$@"', ""])
+    # From a file of `fpath` it is called at once; read by `source` or `eval`, it says which command it is for.
+    lines.append('if [ "$funcstack[1]" = _convgrad ]; then _convgrad "$@"; else compdef _convgrad convgrad; fi')
+    return "\n".join([*lines, ""])
 
 
 def _function(path: tuple[str, ...]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import platform
 import struct
 import sys
 import warnings
@@ -72,6 +73,10 @@ def library() -> ctypes.CDLL:
     return lib
 
 
+_ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
+"""How a library's head names the processors that wheels are built for."""
+
+
 def _refuse_a_cut_file(path: Path) -> None:
     """The loader maps a truncated ELF file as it is, and its first missing page ends the process with SIGBUS."""
     with path.open("rb") as file:
@@ -80,6 +85,9 @@ def _refuse_a_cut_file(path: Path) -> None:
             raise LibraryError(f"{path} is truncated ({len(head)} bytes): install convgrad anew")
         if head[:6] != b"\x7fELF\x02\x01":  # not 64-bit little-endian ELF: the loader says what it is
             return
+        machine = struct.unpack_from("<H", head, 18)[0]
+        if machine != _ELF_MACHINES.get(platform.machine(), machine):  # the loader would miss some other file
+            raise LibraryError(f"{path} is of another processor than this {platform.machine()}: install convgrad anew")
         offset, size, count = (*struct.unpack_from("<Q", head, 32), *struct.unpack_from("<HH", head, 54))
         file.seek(offset)
         segments = file.read(size * count)

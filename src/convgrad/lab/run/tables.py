@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,7 @@ def summary_table(records: Sequence[Record]) -> str:
         told = say(r["message"]) if r["outcome"] != "pass" else "" if unnamed else r["line"]
         body.append([
             say(r["outcome"]), r["name"] if unnamed else shortened(r["name"], 34),
-            "–" if used is None else f"{100 * used:.2g} %", "–" if mean is None else f"{mean:.3g}",
+            "–" if used is None or used == inf else f"{100 * used:.2g} %", "–" if mean is None else f"{mean:.3g}",
             "–" if over is None else f"{100 * over:.2g} %",
             "–" if r.get("seconds") is None else f"{1000 * r['seconds']:.1f} ms",
             *([told] if has_room() else []),
