@@ -30,7 +30,8 @@ NOT_SAID = (
     r"unrecognized arguments:", r".*a row is an English line.*", r"(content|const|root|prefers-color-scheme)[=.: ].*",
     r"\}\}\);.*",
     r"(local|complete|#compdef|# \w+ .*|_describe|case|\.SS|\.\\\") .*",
-    r"convgrad run .*", r"[,;] .*", r".*(std::|#include|#define|static_cast|var\(--|\d+px|[a-z];$| \{$|\} \}).*",
+    r"convgrad run .*", r"if \[ .*", r"[,;] .*",
+    r".*(std::|#include|#define|static_cast|var\(--|\d+px|[a-z];$| \{$|\} \}).*",
 )  # fmt: skip
 """Commands to be typed, patterns, pieces of pages: nothing to translate."""
 GAPS = ("␟", "7")

@@ -123,4 +123,4 @@ def test_the_engine_knows_no_product():
 def test_building_writes_nothing_into_the_tree():
     """`pip install` builds in a temporary directory, so a read-only tree will do; make keeps objects in build/."""
     assert "build-dir" not in (TREE / "pyproject.toml").read_text("utf-8")
-    assert "-C build-dir=" in (TREE / "Makefile").read_text("utf-8")
+    assert "--config-settings build-dir=" in (TREE / "Makefile").read_text("utf-8")
