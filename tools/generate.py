@@ -194,6 +194,12 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/generated/precision.md": lambda: _page(precision_pages.precision_page(), "src/convgrad/core/precision.py"),
     "docs/generated/return_codes.md": lambda: _page(linked_pages.return_codes_page(), "src/convgrad/rules/codes.py"),
     "docs/generated/exit_codes.md": lambda: _page(linked_pages.exit_codes_page(), "src/convgrad/text/terminal.py"),
+    "docs/generated/determinism.md": lambda: _page(
+        linked_pages.determinism_page(), "src/convgrad/core/determinism.py"
+    ),
+    "native/generated/system_parameters.inc": lambda: c_tables.system_parameters_include(
+        NOTICE.format(source="src/convgrad/core/determinism.py")
+    ),
     "docs/man/convgrad.1": lambda: manual("en", __version__),
     "docs/man/zh_CN/convgrad.1": lambda: manual("zh", __version__),
     "docs/generated/promotion.md": lambda: _page(linked_pages.promotion_page(), "src/convgrad/core/precision.py"),

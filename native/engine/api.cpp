@@ -2,6 +2,7 @@
 #include "isa.h"
 #include "numbers/formats.h"
 #include "paths.h"
+#include "sample_tree.h"
 #include "scratch.h"
 #include "threads.h"
 
@@ -94,6 +95,7 @@ int check(const cg_problem* problem) {
     if (p.path < 0 || p.path >= PATHS) return refuse("path is not a number of the path table");
     if (p.algorithm < CG_DIRECT || p.algorithm > CG_EXACT_FAST)
         return refuse("algorithm must be 0 (direct), 1 (fast) or 2 (exact-fast)");
+    if (p.deterministic < 0 || p.deterministic > 3) return refuse("deterministic must be 0, 1, 2 or 3");
     if (p.threads < 0 || p.threads > 4096) return refuse("threads must be between 0 and 4096");
     const bool wf = p.to_fine.data != nullptr, wc = p.to_coarse.data != nullptr, ww = p.to_weight.data != nullptr;
     const bool wb = p.bias.data != nullptr;
@@ -149,6 +151,11 @@ bool sums_nothing(const cg_problem& p, int contraction) {
 }
 
 }  // namespace
+
+// The problem that chooses a path: a tree over samples asks for one sample.
+static cg_problem as_planned(const cg_problem& p, int contraction) {
+    return sums_by_tree(p, contraction) && p.batch > 0 ? leaf_problem(p, contraction) : p;
+}
 
 // Calls `use` with the contraction as it is computed: a path that a test forces gets the problem as it stands.
 template <typename Use> static auto with_best_rows(const Call& call, const Use& use) {
@@ -215,10 +222,10 @@ static int run(const Call& call, bool* bias_is_summed) {
 
 // Every gradient asked for can take the path a test forces; plans of other paths may not be computable.
 static bool forced_path_accepts(const cg_problem& p) {
-    for (int contraction = TO_FINE; contraction < BIAS; ++contraction)
-        if (p.path != PATH_CHOOSE && result_of(p, contraction).data != nullptr &&
-            !path_accepts(Call{p, contraction, isa().lanes, 1}, p.path))
-            return false;
+    for (int contraction = TO_FINE; contraction < BIAS; ++contraction) {
+        if (p.path == PATH_CHOOSE || result_of(p, contraction).data == nullptr) continue;
+        if (!path_accepts(Call{as_planned(p, contraction), contraction, isa().lanes, 1}, p.path)) return false;
+    }
     return true;
 }
 
@@ -232,6 +239,44 @@ static bool is_worth_several_threads(const cg_problem& p) {
     const cg_tensor& data = p.fine_operand.data != nullptr ? p.fine_operand : p.coarse_operand;
     const bool is_matrix_product = min(p.fine_channels, p.coarse_channels) > 1 && data.dtype != CG_FLOAT64;
     return multiplications(p) >= (is_matrix_product && p.path == PATH_CHOOSE ? SERIAL_PRODUCTS : SERIAL_SUMS);
+}
+
+// A contraction; what it wrote outside of its scratch memory shows where that is checked.
+static int run_checked(const Call& call, bool* bias_is_summed) {
+    // Earlier pieces are forgotten: calls that were not checked may have written there since.
+    if (scratch_checked) spoil_shared(nullptr, 0);
+    int status;
+    try {
+        status = run(call, bias_is_summed);
+    } catch (const std::bad_alloc&) {
+        status = CG_OUT_OF_MEMORY;
+    }
+    return status == CG_OK && scratch_checked && !shared_scratch_intact() ? int(CG_SCRATCH_OVERRUN) : status;
+}
+
+static int run_leaf(const cg_problem& leaf, int contraction, int threads) {
+    bool no_bias = false;
+    return run_checked(Call{leaf, contraction, isa().lanes, threads}, &no_bias);
+}
+
+static TreePlan tree_of(const cg_problem& p, const cg_problem& leaf, int contraction, int threads) {
+    return plan_tree(p, contraction, threads, is_worth_several_threads(leaf));
+}
+
+static int run_samples_as_tree(const cg_problem& p, int contraction, int threads) {
+    const cg_problem leaf = leaf_problem(p, contraction);
+    const TreePlan plan = tree_of(p, leaf, contraction, threads);
+    const bool alone = plan.is_one_by_one() && !is_worth_several_threads(leaf);
+    const int status = run_tree(p, contraction, alone ? 1 : threads, plan, run_leaf);
+    release_tree_scratch();
+    return status;
+}
+
+static size_t workspace_of_tree(const cg_problem& p, int contraction, int threads) {
+    const cg_problem leaf = leaf_problem(p, contraction);
+    const TreePlan plan = tree_of(p, leaf, contraction, threads);
+    const int each = plan.is_one_by_one() ? threads : 1;
+    return plan.bytes() + size_t(plan.workers) * workspace(Call{leaf, contraction, isa().lanes, each});
 }
 
 }  // namespace cg
@@ -285,14 +330,15 @@ int32_t cg_path_is_exact(int32_t path) { return path >= 0 && path < PATHS && pat
 
 int32_t cg_path_accepts(const cg_problem* problem, int32_t contraction, int32_t path) {
     if (check(problem) != CG_OK || contraction < 0 || contraction > BIAS || path < 0 || path >= PATHS) return 0;
-    return path_accepts(Call{*problem, contraction, isa().lanes, 1}, path) ? 1 : 0;
+    return path_accepts(Call{as_planned(*problem, contraction), contraction, isa().lanes, 1}, path) ? 1 : 0;
 }
 
 int32_t cg_path_cuts(const cg_problem* problem, int32_t contraction, int32_t path, int64_t cuts[CG_CUTS]) {
     if (!cg_path_accepts(problem, contraction, path)) return refuse("the path does not accept this problem");
     for (int i = 0; i < CG_CUTS; ++i) cuts[i] = 1;
     if (contraction == BIAS) return CG_OK;
-    const Call call{*problem, contraction, isa().lanes, 1};
+    const cg_problem planned = as_planned(*problem, contraction);
+    const Call call{planned, contraction, isa().lanes, 1};
     Plan plan;
     make_plan(call, path, &plan);
     path_table[path].cuts(call, plan, cuts);
@@ -301,7 +347,7 @@ int32_t cg_path_cuts(const cg_problem* problem, int32_t contraction, int32_t pat
 
 int32_t cg_choose_path(const cg_problem* problem, int32_t contraction) {
     if (check(problem) != CG_OK || contraction < 0 || contraction > BIAS) return -1;
-    return with_best_rows(Call{*problem, contraction, isa().lanes, 1}, [](const Call& best) {
+    return with_best_rows(Call{as_planned(*problem, contraction), contraction, isa().lanes, 1}, [](const Call& best) {
         Plan draft;
         return choose_path(best, &draft);
     });
@@ -318,7 +364,8 @@ int64_t cg_workspace_bytes(const cg_problem* problem) {
     size_t largest = 0;
     for (int contraction = TO_FINE; contraction <= BIAS; ++contraction) {
         if (result_of(p, contraction).data == nullptr || sums_nothing(p, contraction)) continue;
-        const size_t bytes = workspace(Call{p, contraction, isa().lanes, threads});
+        const size_t bytes = sums_by_tree(p, contraction) ? workspace_of_tree(p, contraction, threads)
+                                                          : workspace(Call{p, contraction, isa().lanes, threads});
         if (bytes > largest) largest = bytes;
     }
     return int64_t(largest);
@@ -341,14 +388,9 @@ int32_t cg_run(const cg_problem* problem) {
             clear_result(p, contraction);
             continue;
         }
-        // Earlier pieces are forgotten: calls that were not checked may have written there since.
-        if (scratch_checked) spoil_shared(nullptr, 0);
-        try {
-            status = run(Call{p, contraction, isa().lanes, threads}, &bias_is_summed);
-        } catch (const std::bad_alloc&) {
-            status = CG_OUT_OF_MEMORY;
-        }
-        if (status == CG_OK && scratch_checked && !shared_scratch_intact()) status = CG_SCRATCH_OVERRUN;
+        status = sums_by_tree(p, contraction)
+                     ? run_samples_as_tree(p, contraction, threads)
+                     : run_checked(Call{p, contraction, isa().lanes, threads}, &bias_is_summed);
         if (status == CG_SCRATCH_OVERRUN)
             std::snprintf(last_error, sizeof last_error, "the %s contraction wrote outside of its scratch memory",
                           contraction_names[contraction]);

@@ -59,6 +59,12 @@ public:
         capacity_ = rounded;
         return base_;
     }
+    void keep_at_most(size_t bytes) {
+        if (capacity_ <= bytes) return;
+        std::free(base_);
+        base_ = nullptr;
+        capacity_ = 0;
+    }
 
 private:
     char* base_ = nullptr;
@@ -75,7 +81,7 @@ const int MAX_LEADERS = 4;
 // thread_local objects may still run a call, and the key's destructor comes after theirs. A call after even that starts
 // with new memory. No key, no memory for one: the call says so.
 struct Arenas {
-    Arena task, call;
+    Arena task, call, tree;
     bool leads = false;
     ~Arenas() {
         if (leads) --leaders;
@@ -309,6 +315,18 @@ char* shared_scratch(size_t bytes) {
     spoil_shared(shared, bytes);
     guard_shared(shared + bytes + SCRATCH_GUARD_BYTES);
     return shared;
+}
+
+char* tree_scratch(size_t bytes) {
+    Arenas* mine = arenas();
+    char* nodes = mine == nullptr ? nullptr : mine->tree.at_least(bytes);
+    if (nodes != nullptr && scratch_checked) std::memset(nodes, 0xff, bytes);
+    return nodes;
+}
+
+void release_tree_scratch() {
+    const size_t kept = size_t(32) << 20;  // beyond it the system's zeroed pages are a small part of the call
+    if (Arenas* mine = arenas()) mine->tree.keep_at_most(kept);
 }
 
 int default_threads() {

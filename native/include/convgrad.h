@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define CG_ABI_VERSION 3
+#define CG_ABI_VERSION 4
 #define CG_API __attribute__((visibility("default")))
 
 /* Number formats. The first seven can be stored; the two HF32 rows only round (values stay float32). */
@@ -74,6 +74,8 @@ typedef struct cg_problem {
     int32_t threads;     /* 0 = the default of cg_default_threads() */
     int32_t path;        /* 0 = choose; otherwise a number of the path table (tests force paths) */
     int32_t algorithm;   /* a cg_algorithm */
+    int32_t deterministic; /* a level, 0 to 3; 3: to_weight and bias are a fixed tree over samples */
+    int32_t unused;        /* 0 */
 } cg_problem;
 
 CG_API int32_t cg_abi_version(void);

@@ -32,6 +32,7 @@ from convgrad.calls.requests import (
 )
 from convgrad.core import arguments, dtypes, rounding
 from convgrad.core.arrays import AnyArray, ArrayLike, as_array, is_channels_last, may_overlap_itself, refuse_masked
+from convgrad.core.determinism import TREE
 from convgrad.core.plan import Plan, Result, Step
 from convgrad.core.problem import ConvProblem
 from convgrad.core.request import DEFAULT_CONFORMANCE, FORMAT_BY_RANK, Operator, Request, TensorSpec
@@ -96,6 +97,17 @@ class ExecutablePlan(Plan):
         _refuse_unplanned(self, given, (r.grad_input, r.grad_weight, r.grad_bias), ("out[0]", "out[1]", "out[2]"))
         return _execute(self, g, x, w, given, threads)
 
+    def sample_gradients(
+        self, grad_output: ArrayLike, input: ArrayLike, weight: ArrayLike, *, threads: int | None = None
+    ) -> Gradients[None, AnyArray | None, AnyArray | None]:
+        """The gradients of weight and bias of every sample, unrounded: what `deterministic=3` adds."""
+        r = self.problem.request
+        g, x, w = _operand(grad_output, "grad_output"), _operand(input, "input"), _operand(weight, "weight")
+        _refuse_unplanned(self, (g, x, w), (r.grad_output, r.input, r.weight), ("grad_output", "input", "weight"))
+        fine, coarse = (g.array, x.array) if self.problem.transposed else (x.array, g.array)
+        found = engines.sample_gradients(self, fine, coarse, w.array, threads=arguments.threads(threads))
+        return Gradients(None, found.get(Result.GRAD_WEIGHT), found.get(Result.GRAD_BIAS))
+
 
 def _refuse_unplanned(
     plan: Plan, tensors: Sequence[Operand | None], planned: Sequence[TensorSpec | None], names: Sequence[str]
@@ -132,7 +144,7 @@ def conv_backward(
     output_padding: Numbers = 0, groups: int = 1, output_mask: AllThree = (True, True, True),
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: None = None, threads: int | None = None,
-    revision: object = "",
+    revision: object = "", deterministic: int = 0,
 ) -> Gradients[NDArray[X], NDArray[W], NDArray[G]]: ...
 @overload
 def conv_backward(
@@ -141,7 +153,7 @@ def conv_backward(
     output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
-    revision: object = "",
+    revision: object = "", deterministic: int = 0,
 ) -> Gradients[MaybeArray, MaybeArray, MaybeArray]: ...
 def conv_backward(
     grad_output: ArrayLike, input: ArrayLike, weight: ArrayLike, bias_sizes: Sequence[int] | None = None, *,
@@ -149,7 +161,7 @@ def conv_backward(
     output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
-    revision: object = "",
+    revision: object = "", deterministic: int = 0,
 ) -> Gradients[MaybeArray, MaybeArray, MaybeArray]:
     """Gradients of a 1-D, 2-D or 3-D convolution, plain or transposed.
 
@@ -157,8 +169,9 @@ def conv_backward(
     `algorithm`: `"direct"`, or with fewer multiplications where that pays `"fast"` and `"exact-fast"` (small integers
     stay exact); `None` is what `CONVGRAD_ALGORITHM` says on the product `cpu`, else direct. `out` holds three buffers
     to write into, `None` for those to be made. `revision`: the date of the 950's host code under conformance `runtime`,
-    which says where its weight gradient is a Winograd sum; the newest read by default. A refused call raises
-    `ConvGradError` and writes nothing.
+    which says where its weight gradient is a Winograd sum; the newest read by default. `deterministic`: a level, 0 to
+    3; at 3 the gradients of weight and bias are a fixed tree over the samples' own, see `sample_gradients`. A refused
+    call raises `ConvGradError` and writes nothing.
 
     >>> import numpy as np, convgrad
     >>> ones = np.ones((1, 1, 3, 3), np.float32)
@@ -169,7 +182,7 @@ def conv_backward(
     # A named tuple takes twice as long to make as a plain one: attributes are named only where a request is built.
     asked = (
         bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask, math, product,
-        conformance, default_algorithm(product) if algorithm is None else algorithm, revision,
+        conformance, default_algorithm(product) if algorithm is None else algorithm, revision, deterministic,
     )
     short = _short_key(grad_output, input, weight, asked) if threads is None else None
     known = None if short is None else decided_before(short)
@@ -208,18 +221,20 @@ def _conv_backward(
 def conv_tbc_backward(
     grad_output: NDArray[G], input: NDArray[X], weight: NDArray[W], bias: None = None, *, pad: int = 0,
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
-    algorithm: str | None = None, out: None = None, threads: int | None = None,
+    algorithm: str | None = None, out: None = None, threads: int | None = None, deterministic: int = 0,
 ) -> Gradients[NDArray[X], NDArray[W], NDArray[G]]: ...
 @overload
 def conv_tbc_backward(
     grad_output: ArrayLike, input: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, pad: int = 0,
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
+    deterministic: int = 0,
 ) -> Gradients[MaybeArray, MaybeArray, MaybeArray]: ...
 def conv_tbc_backward(
     grad_output: ArrayLike, input: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, pad: int = 0,
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
+    deterministic: int = 0,
 ) -> Gradients[MaybeArray, MaybeArray, MaybeArray]:
     """Gradients of the time-batch-channel convolution: tensors (T, B, C), weight (K, Cin, Cout), stride 1.
 
@@ -229,7 +244,8 @@ def conv_tbc_backward(
     b = None if bias is None else _operand(bias, "bias")
     given = _given(out)
     buffers = _specs(given, "ND")
-    rules = (math, product, conformance, default_algorithm(product) if algorithm is None else algorithm)
+    chosen = default_algorithm(product) if algorithm is None else algorithm
+    rules = (math, product, conformance, chosen, "", deterministic)
 
     def requested() -> Request:
         bias_spec = None if b is None else spec_of(b, "ND")
@@ -247,7 +263,7 @@ def convolution(
     input: NDArray[X], weight: NDArray[Any], bias: ArrayLike | None = None, *, stride: Numbers = 1,
     padding: Padding = 0, dilation: Numbers = 1, transposed: bool = False, output_padding: Numbers = 0, groups: int = 1,
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
-    algorithm: str | None = None, out: None = None, threads: int | None = None,
+    algorithm: str | None = None, out: None = None, threads: int | None = None, deterministic: int = 0,
 ) -> NDArray[X]: ...
 @overload
 def convolution(
@@ -255,17 +271,20 @@ def convolution(
     dilation: Numbers = 1, transposed: bool = False, output_padding: Numbers = 0, groups: int = 1,
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: AnyArray | Tensor | None = None, threads: int | None = None,
+    deterministic: int = 0,
 ) -> MaybeArray: ...
 def convolution(
     input: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, stride: Numbers = 1, padding: Padding = 0,
     dilation: Numbers = 1, transposed: bool = False, output_padding: Numbers = 0, groups: int = 1,
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: AnyArray | Tensor | None = None, threads: int | None = None,
+    deterministic: int = 0,
 ) -> MaybeArray:
     """The forward pass: the remaining derivative of the same law. Rules of the product `cpu`, numerics of `product`."""
     x, w = _operand(input, "input"), _operand(weight, "weight")
     asked = (None, stride, padding, dilation, transposed, output_padding, groups, (False, False, False))
-    rules = (math, product, conformance, default_algorithm(product) if algorithm is None else algorithm)
+    chosen = default_algorithm(product) if algorithm is None else algorithm
+    rules = (math, product, conformance, chosen, "", deterministic)
     plan = remembered(
         _key(Operator.CONV, (x, w), None, (asked, rules)),
         lambda: forward_request(spec_of(x), spec_of(w), Attributes(*asked), Rules(*rules)),
@@ -277,27 +296,58 @@ def convolution(
 def conv_tbc(
     input: NDArray[X], weight: NDArray[Any], bias: ArrayLike | None = None, *, pad: int = 0, math: str | int = "keep",
     product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None,
-    out: None = None, threads: int | None = None,
+    out: None = None, threads: int | None = None, deterministic: int = 0,
 ) -> NDArray[X]: ...
 @overload
 def conv_tbc(
     input: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, pad: int = 0, math: str | int = "keep",
     product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None,
-    out: AnyArray | Tensor | None = None, threads: int | None = None,
+    out: AnyArray | Tensor | None = None, threads: int | None = None, deterministic: int = 0,
 ) -> MaybeArray: ...
 def conv_tbc(
     input: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, pad: int = 0, math: str | int = "keep",
     product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None,
-    out: AnyArray | Tensor | None = None, threads: int | None = None,
+    out: AnyArray | Tensor | None = None, threads: int | None = None, deterministic: int = 0,
 ) -> MaybeArray:
     """The forward pass of the time-batch-channel convolution."""
     x, w = _operand(input, "input"), _operand(weight, "weight")
-    rules = (math, product, conformance, default_algorithm(product) if algorithm is None else algorithm)
+    chosen = default_algorithm(product) if algorithm is None else algorithm
+    rules = (math, product, conformance, chosen, "", deterministic)
     plan = remembered(
         _key(Operator.TBC, (x, w), None, (pad, rules)),
         lambda: forward_request(spec_of(x, "ND"), spec_of(w, "ND"), None, Rules(*rules), pad),
     ).accepted()
     return _forward(plan, x, w, bias, out, threads)
+
+
+def sample_gradients(
+    grad_output: ArrayLike, input: ArrayLike, weight: ArrayLike, bias_sizes: Sequence[int] | None = None, *,
+    threads: int | None = None, **options: Any,
+) -> Gradients[None, AnyArray | None, AnyArray | None]:
+    """The leaves of `conv_backward(..., deterministic=3)`: gradients of weight and bias of every sample, unrounded.
+
+    Arrays (N, *weight.shape) and (N, channels), float32 (float64 where that is computed in), whatever the dtypes of
+    the tensors. `tree_sum` of them, rounded to the dtype of the gradient, is the gradient of the batch, also when they
+    were computed elsewhere or in other batches. Options are those of `conv_backward`.
+
+    >>> import numpy as np, convgrad
+    >>> x, w = np.ones((5, 2, 4, 4), np.float32), np.ones((2, 2, 3, 3), np.float32)
+    >>> leaves = convgrad.sample_gradients(x, x, w, padding=1)
+    >>> whole = convgrad.conv_backward(x, x, w, padding=1, deterministic=3)
+    >>> leaves.weight.shape, bool((convgrad.tree_sum(leaves.weight) == whole.weight).all())
+    ((5, 2, 2, 3, 3), True)
+    """
+    g, x, w = _operand(grad_output, "grad_output"), _operand(input, "input"), _operand(weight, "weight")
+    names = {*Attributes._fields, *Rules._fields} - {"bias_sizes", "deterministic"}
+    for name in options:
+        if name not in names:
+            raise TypeError(f"sample_gradients() got an unexpected keyword argument {name!r}")
+    attributes = Attributes(bias_sizes, **{k: v for k, v in options.items() if k in Attributes._fields})
+    rules = Rules(**{k: v for k, v in options.items() if k in Rules._fields}, deterministic=TREE)
+    if rules.algorithm is None or "algorithm" not in options:
+        rules = rules._replace(algorithm=default_algorithm(rules.product))
+    request = conv_backward_request(spec_of(g), spec_of(x), spec_of(w), attributes, rules)
+    return plan(request).sample_gradients(grad_output, input, weight, threads=threads)
 
 
 def plan(request: Request) -> ExecutablePlan:

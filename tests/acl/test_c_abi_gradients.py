@@ -124,6 +124,24 @@ def test_same_bytes_as_the_python_package(line: str, view: str, monkeypatch: pyt
     assert_same_bytes(Request.parse(line), line, view, monkeypatch)
 
 
+LEVEL_3 = ["conv n9 c6>8 i12x11 k3x3 p1 g2 fp32 on=A2", "conv n5 c256>256 i7x10 k3x3 p1x0 fp32 on=950 as=runtime"]
+
+
+@pytest.mark.parametrize("view", ["contiguous", "strided"])
+@pytest.mark.parametrize("line", PROBLEMS + LEVEL_3)
+def test_the_tree_of_level_3_in_both_languages(line: str, view: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process's level at phase 1 decides in both: the tree over samples, bit for bit."""
+    assert_same_bytes(Request.parse(f"{line} det=3"), line, view, monkeypatch)
+
+
+@pytest.mark.parametrize("line", LEVEL_3)
+def test_level_3_is_another_sum(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What levels 0 to 2 have in common, level 3 has not: weight gradients in C differ from theirs."""
+    found = [assert_same_bytes(Request.parse(f"{line} det={n}"), line, "contiguous", monkeypatch) for n in range(4)]
+    assert found[0] == found[1] == found[2]
+    assert found[3]["grad_input"] == found[0]["grad_input"] and found[3]["grad_weight"] != found[0]["grad_weight"]
+
+
 HAVE_IT = [key for key in products.KEYS if check(Request.parse(f"conv n2 c4>6 i9 k3 p1 fp16 on={key}")).ok]
 
 
@@ -178,7 +196,10 @@ def test_winograd_starts_again_after_a_segment(monkeypatch: pytest.MonkeyPatch) 
     assert_same_bytes(Request.parse(line), line, "contiguous", monkeypatch)
 
 
-def assert_same_bytes(request: Request, line: str, view: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def assert_same_bytes(
+    request: Request, line: str, view: str, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, bytes]:
+    """The results, which are those of both."""
     monkeypatch.setenv("CONVGRAD_PRODUCT", request.product)
     monkeypatch.setenv("CONVGRAD_CONFORMANCE", request.conformance)
     assert engines.chosen() == "native"
@@ -193,13 +214,23 @@ def assert_same_bytes(request: Request, line: str, view: str, monkeypatch: pytes
     }
     arrays = {name: None if spec is None else python_tensor(bits[name], spec) for name, spec in specs.items()}
     message = b""
-    status = run_in_c(request, device)
-    if status:
-        message = library().aclGetRecentErrMsg()
-    assert status == 0, message
-    assert run_in_python(request, arrays) == 0
+    for set_level in (library().aclrtCtxSetSysParamOpt, aclnn.aclrtSetSysParamOpt):
+        assert set_level(aclnn.ACL_OPT_DETERMINISTIC, request.deterministic) == 0
+    try:
+        status = run_in_c(request, device)
+        if status:
+            message = library().aclGetRecentErrMsg()
+        assert status == 0, message
+        assert run_in_python(request, arrays) == 0
+    finally:
+        for set_level in (library().aclrtSetSysParamOpt, aclnn.aclrtCtxSetSysParamOpt):
+            assert set_level(aclnn.ACL_OPT_DETERMINISTIC, 0) == 0
+    found: dict[str, bytes] = {}
     for name, spec in specs.items():
         if spec is not None:
             base = bits[name] if bits[name].base is None else bits[name].base
-            assert np.array_equal(device[name].read(), np.ascontiguousarray(base).view(np.uint8).reshape(-1)), name
+            read = device[name].read()
+            assert np.array_equal(read, np.ascontiguousarray(base).view(np.uint8).reshape(-1)), name
+            found[name] = read.tobytes()
             device[name].close()
+    return found

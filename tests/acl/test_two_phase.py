@@ -3,13 +3,16 @@
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import convgrad
-from convgrad import Tensor, aclnn
+from convgrad import Request, Tensor, aclnn, check
+from convgrad.aclnn import settings
+from convgrad.core import determinism, products
 from convgrad.core.status import Status
 
 SUCCESS, NULLPTR, INVALID, RUNTIME, INNER, INNER_NULLPTR = 0, 161001, 161002, 361001, 561000, 561103
@@ -521,17 +524,65 @@ def test_error_text_is_kept_per_thread():
     assert seen == [None] and aclnn.aclGetRecentErrMsg() is not None
 
 
-def test_the_deterministic_switch_is_accepted():
-    """0 to 3 are remembered and change nothing; other values are refused."""
-    want = expected(conv_call())
+@pytest.fixture
+def level_of_the_process():
+    """No parameter set before, and none for whoever comes next."""
+    settings._parameters.clear()
+    yield
+    settings._parameters.clear()
+
+
+def test_the_deterministic_switch_is_a_level(level_of_the_process):
+    """0 to 3 are remembered, other values refused; phase 1 reads it, and level 3 sums by another tree."""
+    option = aclnn.ACL_OPT_DETERMINISTIC
+    assert aclnn.aclrtCtxGetSysParamOpt(option) == (0, 107021)
+    weights = []
     for value in (0, 1, 2, 3):
-        assert aclnn.aclrtCtxSetSysParamOpt(aclnn.ACL_OPT_DETERMINISTIC, value) == 0
-        assert aclnn.aclrtCtxGetSysParamOpt(aclnn.ACL_OPT_DETERMINISTIC) == (value, 0)
-        call = conv_call()
-        run(call)
-        np.testing.assert_array_equal(call["gradWeight"], want.weight)
-    assert aclnn.aclrtSetSysParamOpt(aclnn.ACL_OPT_DETERMINISTIC, 4) == 100000
-    assert aclnn.aclrtGetSysParamOpt(1) == (0, 0) and aclnn.aclrtCtxGetSysParamOpt(1) == (0, 107021)
+        assert aclnn.aclrtCtxSetSysParamOpt(option, value) == 0
+        assert aclnn.aclrtCtxGetSysParamOpt(option) == aclnn.aclrtGetSysParamOpt(option) == (value, 0)
+        numbers = np.random.default_rng(0)
+        call = conv_call(
+            gradOutput=numbers.standard_normal((9, 4, 7, 7)).astype("f4"), biasSizes=[4], padding=[1, 1],
+            groups=1, input=numbers.standard_normal((9, 3, 7, 7)).astype("f4"), weight=np.ones((4, 3, 3, 3), "f4"),
+            stride=[1, 1], gradInput=np.empty((9, 3, 7, 7), "f4"), gradWeight=np.empty((4, 3, 3, 3), "f4"),
+            gradBias=np.empty(4, "f4"),
+        )
+        size, executor, status = phase_one(call)
+        assert status == 0
+        assert aclnn.aclrtSetSysParamOpt(option, 0) == 0  # phase 2 does not read it
+        assert aclnn.aclnnConvolutionBackward(b"", size, executor, None) == 0
+        weights.append(call["gradWeight"])
+        want = convgrad.conv_backward(
+            call["gradOutput"], call["input"], call["weight"], padding=1, product="A2", deterministic=value
+        )
+        assert np.array_equal(weights[-1], want.weight) and np.array_equal(call["gradBias"], want.bias)
+    assert all(np.array_equal(found, weights[0]) for found in weights[:3])
+    assert not np.array_equal(weights[3], weights[0])
+    for wrong in (4, -1, 2**70, "1", 1.5, None):
+        assert aclnn.aclrtSetSysParamOpt(option, wrong) == 100000
+
+
+def test_every_system_parameter_has_its_values(level_of_the_process):
+    """The rows, one by one; numbers that no row has are refused by every function."""
+    for row in determinism.SYSTEM_PARAMETERS:
+        for value in range(row.largest + 1):
+            assert aclnn.aclrtSetSysParamOpt(row.number, value) == 0
+            assert aclnn.aclrtGetSysParamOpt(row.number) == (value, 0)
+        assert aclnn.aclrtCtxSetSysParamOpt(row.number, row.largest + 1) == 100000
+        assert aclnn.aclrtCtxGetSysParamOpt(row.number) == (row.largest, 0)
+    for number in (-1, len(determinism.SYSTEM_PARAMETERS), "0.5"):
+        assert aclnn.aclrtSetSysParamOpt(number, 0) == 100000
+        assert aclnn.aclrtGetSysParamOpt(number) == aclnn.aclrtCtxGetSysParamOpt(number) == (0, 100000)
+
+
+def test_the_leftover_check_of_level_1_is_unreachable():
+    """Level 1, groups, five axes, a weight gradient wanted: products that are asked it refuse five axes before."""
+    for product in products.KEYS:
+        request = Request.parse(f"conv n2 c4>4 i3x3x3 k3x3x3 p1 g2 fp16 det=1 on={product}")
+        verdict = check(request)
+        assert verdict == replace(check(replace(request, deterministic=0)), request=request)
+        asked = product != "cpu" and product not in ("A2", "A3", "950")
+        assert not (asked and verdict.ok), (product, verdict)
 
 
 # ---- dtypes no operator computes in, names of parameters --------------------------------------------------------

@@ -63,9 +63,9 @@ def test_the_program_calls_the_engine_itself():
 
 
 @pytest.mark.parametrize(("problem", "places", "sentence"), [
-    (np.zeros(3, np.int64), [0, 8], "no cg_problem"), (np.zeros(73, np.int64), [0], "an entry for each"),
-    (np.zeros(73, np.int64), [0, 1 << 40], "outside of cg_problem"), (np.zeros(73, np.int64), [-8, 0], "outside"),
-    (np.zeros(73, np.float64), [0, 8], "no cg_problem"),
+    (np.zeros(3, np.int64), [0, 8], "no cg_problem"), (np.zeros(74, np.int64), [0], "an entry for each"),
+    (np.zeros(74, np.int64), [0, 1 << 40], "outside of cg_problem"), (np.zeros(74, np.int64), [-8, 0], "outside"),
+    (np.zeros(74, np.float64), [0, 8], "no cg_problem"),
 ])  # fmt: skip
 def test_foreign_calls_are_refused(problem, places, sentence):
     """Attributes of another making end in an error of the program, not of the process."""

@@ -284,13 +284,14 @@ struct Case {
     void describe(long number) const {
         std::printf("problem %ld: batch %lld groups %lld fine %lldx(%lld,%lld,%lld) coarse %lldx(%lld,%lld,%lld) "
                     "window (%lld,%lld,%lld) stride (%lld,%lld,%lld) dilation (%lld,%lld,%lld) pad (%lld,%lld,%lld) "
-                    "dtype %d cast %d threads %d\n",
+                    "dtype %d cast %d threads %d deterministic %d\n",
                     number, (long long)p.batch, (long long)p.groups, (long long)p.fine_channels, (long long)p.fine[0],
                     (long long)p.fine[1], (long long)p.fine[2], (long long)p.coarse_channels, (long long)p.coarse[0],
                     (long long)p.coarse[1], (long long)p.coarse[2], (long long)p.window[0], (long long)p.window[1],
                     (long long)p.window[2], (long long)p.stride[0], (long long)p.stride[1], (long long)p.stride[2],
                     (long long)p.dilation[0], (long long)p.dilation[1], (long long)p.dilation[2], (long long)p.pad[0],
-                    (long long)p.pad[1], (long long)p.pad[2], p.fine_operand.dtype, p.fine_operand.cast, p.threads);
+                    (long long)p.pad[1], (long long)p.pad[2], p.fine_operand.dtype, p.fine_operand.cast, p.threads,
+                    p.deterministic);
     }
 
     // Multiply-adds behind one element of a result.
@@ -335,6 +336,7 @@ struct Case {
             const bool with_bias = r == TO_WEIGHT;  // the weight contraction may sum the bias beside
             if (with_bias) p.bias = result[BIAS].t;
             for (int path = 0; cg_path_name(path) != nullptr; ++path) {
+                p.deterministic = int(pick({0, 1, 2, 3, 3}));  // 3: a tree over samples, of which each takes the path
                 if (path > 0 && (r == BIAS || !cg_path_accepts(&p, r, path))) continue;
                 p.path = path;
                 p.threads = int(pick({1, 2, 3, 5}));
@@ -350,7 +352,7 @@ struct Case {
                 if (!agrees(number, r, cg_path_name(path), want[r], cg_path_is_exact(path) != 0)) return false;
                 if (with_bias && !agrees(number, BIAS, cg_path_name(path), want[BIAS])) return false;
             }
-            p.path = 0;
+            p.path = p.deterministic = 0;
             *places[r] = p.bias = cg_tensor{};
         }
         return true;

@@ -30,6 +30,7 @@ def library() -> ctypes.CDLL:
         ("aclCreateBoolArray", c_void_p, (c_void_p, c_uint64)),
         ("aclDestroyBoolArray", c_int, (c_void_p,)),
         ("aclGetRecentErrMsg", c_char_p, ()),
+        ("aclrtSetSysParamOpt", c_int, (c_int, c_int64)), ("aclrtCtxSetSysParamOpt", c_int, (c_int, c_int64)),
         ("aclnnConvolutionBackwardGetWorkspaceSize", c_int,
          (*[c_void_p] * 7, c_bool, c_void_p, c_int, c_void_p, c_int8, *[c_void_p] * 5)),
         ("aclnnConvTbcBackwardGetWorkspaceSize", c_int, (*[c_void_p] * 4, c_int64, c_int8, *[c_void_p] * 5)),

@@ -129,7 +129,8 @@ std::string problem_line(const Request& request) {
     line += tensor_word("gx", request.grad_input) + tensor_word("gw", request.grad_weight) +
             tensor_word("gb", request.grad_bias);
     line += " math=" + std::to_string(request.math) + " on=" + CG_PRODUCT_KEYS[request.product];
-    return request.runtime_conformance ? line + " as=runtime" : line;
+    if (request.runtime_conformance) line += " as=runtime";
+    return request.deterministic == 0 ? line : line + " det=" + std::to_string(request.deterministic);
 }
 
 }  // namespace convgrad

@@ -1,11 +1,13 @@
 // The two operators: phase 1 turns its arguments into a Request, lets the rows judge it and prepares the run.
 #include "aclnnop/aclnn_convolution_backward.h"
 
+#include "acl/acl_rt.h"
 #include "aclnn/opdev/op_errno.h"
 #include "runtime/errors.h"
 #include "operators/prepared_call.h"
 #include "operators/executor.h"
 #include "runtime/objects.h"
+#include "runtime/runtime.h"
 #include "operators/request.h"
 #include "runtime/settings.h"
 
@@ -49,6 +51,7 @@ int choose_product(Request* request) {
     if (chosen.product < 0) return fail(ACLNN_ERR_PARAM_INVALID, "CONVGRAD_PRODUCT names %s", chosen.refusal);
     request->product = chosen.product;
     request->runtime_conformance = chosen.runtime_conformance;
+    request->deterministic = int(runtime().parameter[ACL_OPT_DETERMINISTIC]);
     return 0;
 }
 

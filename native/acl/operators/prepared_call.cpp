@@ -242,6 +242,7 @@ std::shared_ptr<Executor> prepare(const Request& request, const CallTensors& ten
             return nullptr;
         }
     fill_geometry(request, &made->problem);
+    made->problem.deterministic = request.deterministic;
     made->operator_name = convgrad::operator_name(request.op);
     made->transposed = request.transposed;
     made->precision = precision_of(request);

@@ -31,6 +31,7 @@ struct Request {
     int64_t groups = 1, math = 0, pad = 0;
     int product = -1;  // place among the products
     bool runtime_conformance = false;
+    int deterministic = 0;  // the process's level at phase one
 };
 
 struct Verdict {

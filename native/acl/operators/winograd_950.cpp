@@ -14,6 +14,7 @@
 
 #include "acl/acl_base.h"
 #include "operators/facts.h"
+#include "runtime/runtime.h"
 
 namespace convgrad::winograd_950 {
 namespace {
@@ -111,6 +112,56 @@ void add_taps(std::vector<float>& sums, std::vector<float>& result) {
     std::fill(sums.begin(), sums.end(), 0.0f);
 }
 
+// The samples [from, to), band after band: result (outer, inner, 9).
+int sum_samples(const cg_problem& call, int64_t from, int64_t to, std::vector<float>& result) {
+    const int64_t outer = call.coarse_channels, inner = call.fine_channels;
+    const int64_t rows = half(call.coarse[1]), columns = half(call.coarse[2]);
+    const int64_t most = std::min(kSegment, kBandNumbers / (kPoints * (outer + inner)));  // tiles of a band
+    const int64_t band = std::max<int64_t>(1, most / std::max<int64_t>(columns, 1));
+    std::vector<float> sums(size_t(outer * inner * kPoints)), part(sums.size());
+    result.assign(size_t(outer * inner * 9), 0.0f);
+    std::vector<float> tiles, windows;
+    const auto plane = [](const cg_tensor& t, int64_t n, int64_t channel, const int64_t* size) {
+        const auto* data = static_cast<const float*>(t.data) + n * t.stride[0] + channel * t.stride[1];
+        return Plane{data, size[1], size[2], t.stride[3], t.stride[4]};
+    };
+    int64_t done = 0;
+    for (int64_t n = from; n < to; ++n)
+        for (int64_t first = 0; first < rows; first += band) {
+            const int64_t height = std::min(band, rows - first), count = height * columns;
+            if (done && done + count > kSegment) {
+                add_taps(sums, result);
+                done = 0;
+            }
+            windows.resize(size_t(kPoints * inner * count));
+            tiles.resize(size_t(kPoints * outer * count));
+            for (int64_t c = 0; c < inner; ++c)
+                transform_tiles<4>(plane(call.fine_operand, n, c, call.fine), 2 * first - call.pad[1], -call.pad[2],
+                                   height, columns, inner * count, transform_input, &windows[size_t(c * count)]);
+            for (int64_t c = 0; c < outer; ++c)
+                transform_tiles<2>(plane(call.coarse_operand, n, c, call.coarse), 2 * first, 0, height, columns,
+                                   outer * count, transform_gradient, &tiles[size_t(c * count)]);
+            if (const int status = multiply(tiles, windows, outer, inner, count, call.threads, part.data()))
+                return status;
+            for (size_t i = 0; i < sums.size(); ++i) sums[i] += part[i];
+            done += count;
+        }
+    add_taps(sums, result);
+    return CG_OK;
+}
+
+// Level 3: the tree over samples, the largest power of two below their number on the left.
+int sum_by_tree(const cg_problem& call, int64_t from, int64_t to, std::vector<float>& result) {
+    if (to - from == 1) return sum_samples(call, from, to, result);
+    int64_t half = 1;
+    while (2 * half < to - from) half *= 2;
+    std::vector<float> right;
+    if (const int status = sum_by_tree(call, from, from + half, result)) return status;
+    if (const int status = sum_by_tree(call, from + half, to, right)) return status;
+    for (size_t i = 0; i < result.size(); ++i) result[i] += right[i];
+    return CG_OK;
+}
+
 }  // namespace
 
 bool is_taken(const Request& r, const cg_problem& p) {
@@ -139,37 +190,9 @@ bool is_taken(const Request& r, const cg_problem& p) {
 
 int run(const cg_problem& call) {
     const int64_t outer = call.coarse_channels, inner = call.fine_channels;
-    const int64_t rows = half(call.coarse[1]), columns = half(call.coarse[2]);
-    const int64_t most = std::min(kSegment, kBandNumbers / (kPoints * (outer + inner)));  // tiles of a band
-    const int64_t band = std::max<int64_t>(1, most / std::max<int64_t>(columns, 1));
-    std::vector<float> result(size_t(outer * inner * 9)), sums(size_t(outer * inner * kPoints)), part(sums.size());
-    std::vector<float> tiles, windows;
-    const auto plane = [](const cg_tensor& t, int64_t n, int64_t channel, const int64_t* size) {
-        const auto* data = static_cast<const float*>(t.data) + n * t.stride[0] + channel * t.stride[1];
-        return Plane{data, size[1], size[2], t.stride[3], t.stride[4]};
-    };
-    int64_t done = 0;
-    for (int64_t n = 0; n < call.batch; ++n)
-        for (int64_t first = 0; first < rows; first += band) {
-            const int64_t height = std::min(band, rows - first), count = height * columns;
-            if (done && done + count > kSegment) {
-                add_taps(sums, result);
-                done = 0;
-            }
-            windows.resize(size_t(kPoints * inner * count));
-            tiles.resize(size_t(kPoints * outer * count));
-            for (int64_t c = 0; c < inner; ++c)
-                transform_tiles<4>(plane(call.fine_operand, n, c, call.fine), 2 * first - call.pad[1], -call.pad[2],
-                                   height, columns, inner * count, transform_input, &windows[size_t(c * count)]);
-            for (int64_t c = 0; c < outer; ++c)
-                transform_tiles<2>(plane(call.coarse_operand, n, c, call.coarse), 2 * first, 0, height, columns,
-                                   outer * count, transform_gradient, &tiles[size_t(c * count)]);
-            if (const int status = multiply(tiles, windows, outer, inner, count, call.threads, part.data()))
-                return status;
-            for (size_t i = 0; i < sums.size(); ++i) sums[i] += part[i];
-            done += count;
-        }
-    add_taps(sums, result);
+    std::vector<float> result;
+    const auto sum = call.deterministic == CG_TREE_LEVEL ? sum_by_tree : sum_samples;
+    if (const int status = sum(call, 0, call.batch, result)) return status;
     const cg_tensor& to = call.to_weight;
     for (int64_t c = 0; c < outer; ++c)
         for (int64_t f = 0; f < inner; ++f)

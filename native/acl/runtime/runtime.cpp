@@ -125,10 +125,10 @@ int check_parameter(int opt) {
 
 int set_parameter(int opt, int64_t value) {
     if (const int status = check_parameter(opt)) return status;
-    const int64_t largest = opt == ACL_OPT_DETERMINISTIC ? 3 : 1;
-    if (value < 0 || value > largest)
-        return fail(ACL_ERROR_INVALID_PARAM, "the value of system parameter %d must be in [0, %lld], got %lld", opt,
-                    static_cast<long long>(largest), static_cast<long long>(value));
+    const cg_system_parameter& row = CG_SYSTEM_PARAMETERS[opt];
+    if (value < 0 || value > row.largest)
+        return fail(ACL_ERROR_INVALID_PARAM, "the value of %s must be in [0, %lld], got %lld", row.name,
+                    static_cast<long long>(row.largest), static_cast<long long>(value));
     runtime().parameter[opt] = value;
     runtime().parameter_set[opt] = true;
     return ACL_SUCCESS;

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "runtime/registry.h"
+#include "../../generated/system_parameters.inc"
 
 namespace convgrad {
 
@@ -25,7 +26,7 @@ struct Event {  // guarded by Lock::Contents
     std::chrono::steady_clock::time_point when;
 };
 
-constexpr int kSystemParameters = 4;
+constexpr int kSystemParameters = int(sizeof CG_SYSTEM_PARAMETERS / sizeof CG_SYSTEM_PARAMETERS[0]);
 
 struct Runtime {
     Registry<Context> contexts{Kind::Context};

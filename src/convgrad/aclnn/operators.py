@@ -38,7 +38,7 @@ def aclnnConvolutionBackwardGetWorkspaceSize(
             arguments.flag("transposed", transposed), _ints("outputPadding", outputPadding), number("groups", groups),
             mask, number("cubeMathType", cubeMathType),
             specs["gradInput"], specs["gradWeight"], specs["gradBias"],
-            product=settings.product(), conformance=settings.conformance(),
+            product=settings.product(), conformance=settings.conformance(), deterministic=settings.deterministic(),
         )  # fmt: skip
     except (Unreadable, ValueError) as error:
         return _refused(Operator.CONV, Status.PARAM_INVALID, words_of(error))
@@ -60,7 +60,7 @@ def aclnnConvTbcBackwardGetWorkspaceSize(
             Operator.TBC, specs["gradOutput"], specs["input"], specs["weight"], specs["bias"],
             math=number("cubeMathType", cubeMathType), grad_input=specs["gradInput"], grad_weight=specs["gradWeight"],
             grad_bias=specs["gradBias"], pad=number("pad", pad),
-            product=settings.product(), conformance=settings.conformance(),
+            product=settings.product(), conformance=settings.conformance(), deterministic=settings.deterministic(),
         )  # fmt: skip
     except (Unreadable, ValueError) as error:
         return _refused(Operator.TBC, Status.PARAM_INVALID, words_of(error))

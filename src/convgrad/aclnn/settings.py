@@ -6,11 +6,12 @@ import os
 
 from convgrad.core import products
 from convgrad.core.arguments import number, told
+from convgrad.core.determinism import SYSTEM_PARAMETERS, SystemParameter
 from convgrad.core.request import CONFORMANCES, DEFAULT_CONFORMANCE
 from convgrad.core.status import ConvGradError
 
 DEFAULT_PRODUCT = "A2"
-ACL_OPT_DETERMINISTIC, ACL_OPT_ENABLE_DEBUG_KERNEL = 0, 1
+ACL_OPT_DETERMINISTIC = 0
 ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_SYSPARAMOPT_NOT_SET = 100000, 107021
 
 _chosen: dict[str, str] = {}
@@ -51,13 +52,19 @@ def _known_conformance(name: str) -> str:
 
 
 def aclrtSetSysParamOpt(opt: int, value: int) -> int:
-    """Accepted and remembered; results are deterministic whatever the switch says."""
-    allowed = {ACL_OPT_DETERMINISTIC: (0, 1, 2, 3), ACL_OPT_ENABLE_DEBUG_KERNEL: (0, 1)}
-    option, setting = _whole(opt), _whole(value)
-    if option is None or setting not in allowed.get(option, ()):
+    """Sets an option of the process: ACL_OPT_DETERMINISTIC is the determinism level, 0 to 3, of the calls whose phase 1
+    comes after it; the others are remembered. docs/generated/determinism.md lists them.
+    """
+    option, setting = _option(opt), _whole(value)
+    if option is None or setting is None or not 0 <= setting <= option.largest:
         return ACL_ERROR_INVALID_PARAM
-    _parameters[option] = setting
+    _parameters[option.number] = setting
     return 0
+
+
+def deterministic() -> int:
+    """The determinism level in force."""
+    return _parameters.get(ACL_OPT_DETERMINISTIC, 0)
 
 
 def aclrtCtxSetSysParamOpt(opt: int, value: int) -> int:
@@ -67,16 +74,22 @@ def aclrtCtxSetSysParamOpt(opt: int, value: int) -> int:
 
 def aclrtGetSysParamOpt(opt: int) -> tuple[int, int]:
     """(value, status); an option never set is 0."""
-    option = _whole(opt)
-    return (0, ACL_ERROR_INVALID_PARAM) if option is None else (_parameters.get(option, 0), 0)
+    option = _option(opt)
+    return (0, ACL_ERROR_INVALID_PARAM) if option is None else (_parameters.get(option.number, 0), 0)
 
 
 def aclrtCtxGetSysParamOpt(opt: int) -> tuple[int, int]:
     """(value, status); an option never set is an error here."""
-    option = _whole(opt)
+    option = _option(opt)
     if option is None:
         return 0, ACL_ERROR_INVALID_PARAM
-    return _parameters.get(option, 0), 0 if option in _parameters else ACL_ERROR_RT_SYSPARAMOPT_NOT_SET
+    known = option.number in _parameters
+    return _parameters.get(option.number, 0), 0 if known else ACL_ERROR_RT_SYSPARAMOPT_NOT_SET
+
+
+def _option(opt: object) -> SystemParameter | None:
+    number = _whole(opt)
+    return next((row for row in SYSTEM_PARAMETERS if row.number == number), None)
 
 
 def _whole(value: object) -> int | None:

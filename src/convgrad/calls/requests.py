@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 from convgrad import engines
 from convgrad.core import arguments, products
 from convgrad.core.arguments import number, numbers, told
+from convgrad.core.determinism import read_level
 from convgrad.core.request import (
     CONFORMANCES,
     DEFAULT_ALGORITHM,
@@ -44,6 +45,7 @@ class Rules(NamedTuple):
     conformance: object = DEFAULT_CONFORMANCE
     algorithm: object = DEFAULT_ALGORITHM
     revision: object = ""
+    deterministic: object = 0
 
     def read(self) -> dict[str, Any]:
         """As fields of a request."""
@@ -52,6 +54,7 @@ class Rules(NamedTuple):
             "conformance": read_conformance(self.conformance),
             "algorithm": read_algorithm("algorithm", self.algorithm),
             "revision": read_revision("revision", self.revision),
+            "deterministic": read_level("deterministic", self.deterministic),
         }
 
 

@@ -4,6 +4,7 @@ Numerics of every plan, in this order:
 
     operand cast      each operand is rounded once to the compute dtype
     accumulation      products and sums in float32 (float64 for float64), in an order fixed by the problem
+                      (deterministic = 3: weight and bias in that order for each sample, then a tree over samples)
     result cast       grad_input: rounded once to the compute dtype, then stored in its own dtype
                       grad_weight: stored once in its own dtype, straight from the accumulator
                       grad_bias: the sum of the original grad_output, rounded to grad_output's dtype, then stored
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from convgrad.core import dtypes, precision
+from convgrad.core.determinism import TREE
 from convgrad.core.geometry import Contraction
 from convgrad.core.problem import ConvProblem
 from convgrad.core.request import Operator
@@ -73,6 +75,11 @@ class Plan:
         return any(w.path == "winograd" for w in self.ways) and any(s.result is Result.GRAD_WEIGHT for s in self.steps)
 
     @property
+    def by_samples(self) -> bool:
+        """Whether the gradients of weight and bias are the tree over samples of level 3."""
+        return self.problem.request.deterministic == TREE
+
+    @property
     def contractions(self) -> tuple[Contraction, ...]:
         return tuple(s.contraction for s in self.steps if s.contraction is not None)
 
@@ -100,6 +107,8 @@ class Plan:
         """Each step: how it is summed, what it is stored as, the engine's path."""
         for step, path in zip(self.steps, self.paths or ("",) * len(self.steps), strict=True):
             how = f"dT/d{step.contraction.value}" if step.contraction else "sum of the original grad_output"
+            if self.by_samples and step.result in (Result.GRAD_WEIGHT, Result.GRAD_BIAS):
+                how += ", a tree over samples"
             casts = f"{step.rounded_to} -> {step.stored_as}" if step.rounded_to != step.stored_as else step.stored_as
             yield step, how, casts, path
 

@@ -12,6 +12,7 @@
 | `fp16` | dtype of every tensor |
 | `math=` `want=` `on=` `as=` | math type, wanted results (x, w, b; `y` = the forward pass), product, `as=runtime` |
 | `alg=fast` | the algorithm: direct (the usual), fast or exact-fast |
+| `det=3` | the determinism level, 0 if left out |
 | `rev=2026-08-22` | with `as=runtime`: the date of the host code, the newest read if left out |
 | `x=2x8x14x14/bf16/NHWC` | one tensor told apart: shape/dtype/format, empty parts as usual; `null` = missing |
 | `stride=1x1x1` `mask=11` ... | an attribute told literally, `null` or `none` (empty) included |
@@ -26,6 +27,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from convgrad.core import arguments, dtypes, products
+from convgrad.core.determinism import LEVELS
 from convgrad.core.geometry import coarse_size, fine_size
 from convgrad.core.request import (
     ALGORITHMS,
@@ -52,6 +54,7 @@ _TENSOR_WORDS = {
 }
 KINDS = ("conv", "tconv", "tbc")
 _ARRAY_WORDS = ("bias_sizes", "stride", "padding", "dilation", "output_padding")
+LEVEL_WORDS = tuple(str(level.number) for level in LEVELS)
 _MAX_RANK = 64
 
 
@@ -249,6 +252,10 @@ def _override(request: Request, name: str, value: str) -> dict[str, Any]:
         if not re.fullmatch(r"\d{4}-\d\d-\d\d", value):
             raise ValueError(f"problem line: {word[:60]!r}: use a date, as in rev=2026-08-22")
         return {"revision": value}
+    if name == "det":
+        if value not in LEVEL_WORDS:
+            raise ValueError(f"problem line: {word[:60]!r}: use det={', det='.join(LEVEL_WORDS)}")
+        return {"deterministic": int(value)}
     if name in ("groups", "pad"):
         return {name: _int(value, word)}
     if name == "transposed" and value in ("0", "1"):
@@ -330,6 +337,8 @@ def write(r: Request) -> str:
         tail.append(f"as={r.conformance}")
     if r.algorithm != DEFAULT_ALGORITHM:
         tail.append(f"alg={r.algorithm}")
+    if r.deterministic:
+        tail.append(f"det={r.deterministic}")
     if r.revision:
         tail.append(f"rev={r.revision}")
     # Leave `o` out when it follows from the rest; then say only what the short words do not.

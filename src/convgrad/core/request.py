@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from convgrad.core import arguments, dtypes
+from convgrad.core.determinism import read_level
 from convgrad.core.geometry import coarse_size, fine_size
 from convgrad.core.products import Product
 from convgrad.core.status import ConvGradError
@@ -101,6 +102,8 @@ class Request:
     algorithm: str = DEFAULT_ALGORITHM
     revision: str = ""
     """The date of the runtime's host code, YYYY-MM-DD; empty is the newest read. Counts under conformance `runtime`."""
+    deterministic: int = 0
+    """The level, 0 to 3: core/determinism.py says what each promises."""
 
     def __post_init__(self) -> None:
         for name, read in _READERS:
@@ -210,12 +213,12 @@ _READERS: tuple[tuple[str, Any], ...] = (
     ("padding", _read_pads), ("transposed", arguments.flag), ("groups", _sayable), ("output_mask", _read_mask),
     ("math", _sayable), ("pad", _sayable), ("forward", arguments.flag), ("product", _read_product),
     ("conformance", arguments.text), ("algorithm", read_algorithm),
-    ("revision", read_revision),
+    ("revision", read_revision), ("deterministic", read_level),
 )  # fmt: skip
 """How each field is read; of what most calls give, each gives back the very object."""
 _NEVER_NULL = frozenset((
     "operator", "transposed", "groups", "math", "pad", "forward", "product", "conformance", "algorithm",
-    "revision",
+    "revision", "deterministic",
 ))  # fmt: skip
 
 

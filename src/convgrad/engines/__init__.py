@@ -16,7 +16,7 @@ import numpy as np
 from convgrad.core import dtypes, rounding
 from convgrad.core.arrays import AnyArray
 from convgrad.core.plan import Plan, Result
-from convgrad.engines import library, native, reference, winograd_950
+from convgrad.engines import library, native, reference, samples, winograd_950
 from convgrad.engines.problem_struct import Packed
 from convgrad.engines.quick_call import quick_call
 
@@ -82,14 +82,38 @@ def run(
     results: Mapping[Result, AnyArray], *, threads: int | None = None, engine: str | None = None,
 ) -> None:
     """Writes every step of `plan` into `results`. Arrays have the plan's shapes and storage dtypes, any strides."""
-    if plan.winograd and (engine or chosen()) == "native":
-        _run_winograd(plan, fine, coarse, weight, results, threads)
-        return
-    # Plans without elements are zeros and the vendor's own exceptions: nothing to be fast at.
-    if plan.problem.empty or (engine or chosen()) == "reference":
-        reference.run(plan, fine, coarse, weight, results)
+    engine = engine or chosen()
+
+    def directly(
+        plan: Plan, fine: AnyArray | None, coarse: AnyArray | None, weight: AnyArray | None,
+        results: Mapping[Result, AnyArray],
+    ) -> None:
+        if plan.winograd and engine == "native":
+            _run_winograd(plan, fine, coarse, weight, results, threads)
+        # Plans without elements are zeros and the vendor's own exceptions: nothing to be fast at.
+        elif plan.problem.empty or engine == "reference":
+            reference.run(plan, fine, coarse, weight, results)
+        else:
+            native.run(plan, fine, coarse, weight, results, threads=threads)
+
+    if plan.by_samples and (plan.winograd or plan.problem.empty or engine == "reference"):
+        samples.run_by_samples(plan, fine, coarse, weight, results, directly)
     else:
-        native.run(plan, fine, coarse, weight, results, threads=threads)
+        directly(plan, fine, coarse, weight, results)
+
+
+def sample_gradients(
+    plan: Plan, fine: AnyArray | None, coarse: AnyArray | None, weight: AnyArray | None, *, threads: int | None = None
+) -> dict[Result, AnyArray]:
+    """The leaves of level 3: the gradients of weight and bias of every sample, in the accumulator's dtype."""
+
+    def alone(
+        plan: Plan, fine: AnyArray | None, coarse: AnyArray | None, weight: AnyArray | None,
+        results: Mapping[Result, AnyArray],
+    ) -> None:
+        run(plan, fine, coarse, weight, results, threads=threads)
+
+    return samples.leaves_of(plan, fine, coarse, weight, alone)
 
 
 def packed_for(

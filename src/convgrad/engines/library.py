@@ -15,7 +15,7 @@ from pathlib import Path
 import convgrad
 from convgrad.core.plan import Plan
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 NAME = "libconvgrad.dylib" if sys.platform == "darwin" else "libconvgrad.so"
 _OUT_OF_MEMORY = 2
 _log = logging.getLogger(__name__)

@@ -16,10 +16,10 @@ from convgrad.core.plan import Plan, Result
 from convgrad.core.problem import AxisOrder
 from convgrad.core.request import ALGORITHMS
 
-# struct cg_problem of native/include/convgrad.h: sizes, then seven tensors (the address first), then four numbers.
+# struct cg_problem of native/include/convgrad.h: sizes, then seven tensors (the address first), then six numbers.
 _SIZES = struct.Struct("=22q")
 _TENSOR = struct.Struct("=Qii5q")
-_TAIL = struct.Struct("=4i")
+_TAIL = struct.Struct("=6i")
 _ADDRESS = struct.Struct("=Q")
 OPERANDS = 3
 _TENSORS = ("fine", "coarse", "weight", Contraction.TO_FINE, Contraction.TO_COARSE, Contraction.TO_WEIGHT, None)
@@ -85,7 +85,8 @@ def pack(plan: Plan, arrays: Sequence[AnyArray | None], path: int = 0) -> Packed
             strides = _element_strides(array, problem.weight_order if weighty else problem.data_order)
         _TENSOR.pack_into(image, place, 0, code[step.stored_as], code[step.rounded_to], *strides)
     algorithm = ALGORITHMS.index(r.algorithm)
-    _TAIL.pack_into(image, _OFFSETS[-1] + _TENSOR.size, int(problem.transposed), 0, path, algorithm)
+    tail = (int(problem.transposed), 0, path, algorithm, r.deterministic, 0)
+    _TAIL.pack_into(image, _OFFSETS[-1] + _TENSOR.size, *tail)
     return Packed(bytes(image), tuple(places))
 
 

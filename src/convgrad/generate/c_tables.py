@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from convgrad.core import dtypes, layouts, products
+from convgrad.core import determinism, dtypes, layouts, products
 from convgrad.core.request import Operator
 from convgrad.rules.check import RULES
 from convgrad.rules.facts import FACTS, Fact, Kind
@@ -160,3 +160,14 @@ def _enums() -> list[str]:
 def _array(declaration: str, items: list[str]) -> list[str]:
     body = [f"    {item}," for item in items]
     return [f"static constexpr {declaration}[{len(items)}] = {{", *body, "};", ""]
+
+
+def system_parameters_include(notice: str) -> str:
+    """native/generated/system_parameters.inc: the options of aclrtSetSysParamOpt, by their number."""
+    rows = determinism.SYSTEM_PARAMETERS
+    assert [row.number for row in rows] == list(range(len(rows)))
+    lines = [f"/* {notice} */", "struct cg_system_parameter { const char *name; int64_t largest; };"]
+    items = [f'{{"{row.name}", {row.largest}}}' for row in rows]
+    lines += _array("cg_system_parameter CG_SYSTEM_PARAMETERS", items)
+    lines += [f"static constexpr int64_t CG_TREE_LEVEL = {determinism.TREE};", ""]
+    return "\n".join(lines)

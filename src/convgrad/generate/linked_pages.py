@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from convgrad.core import dtypes
+from convgrad.core import determinism, dtypes
 from convgrad.core.precision import promote
 from convgrad.rules.check import ALL_RULES
 from convgrad.rules.codes import CODES
@@ -60,4 +60,25 @@ def promotion_page() -> str:
     ]  # fmt: skip
     for name in names:
         lines.append(f"| **{name}** | " + " | ".join(promote(name, other) for other in names) + " |")
+    return "\n".join([*lines, ""])
+
+
+def determinism_page() -> str:
+    """docs/generated/determinism.md: levels and switches, in both languages."""
+    lines = [
+        "# Determinism levels · 确定性级别", "",
+        "What the values of the switch promise on the device, and what convgrad does; how level 3 adds is told in "
+        "[determinism](../determinism.md).", "",
+        "开关各取值在设备上的承诺以及本项目的行为；级别 3 的累加方式见[确定性](../determinism.zh-CN.md)。", "",
+        "| level | name | on the device | grad_input, forward | grad_weight, grad_bias |", "|---|---|---|---|---|",
+    ]  # fmt: skip
+    for i, heading in enumerate((None, "| 级别 | 名称 | 设备 | grad_input、前向 | grad_weight、grad_bias |")):
+        lines += ["", heading, "|---|---|---|---|---|"] if heading else []
+        for row in determinism.LEVELS:
+            cells = (str(row.number), row.name[i], row.device[i], row.samples[i], row.sums[i])
+            lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", "## aclrtSetSysParamOpt, aclrtCtxSetSysParamOpt", "",
+              "| option | number | values | meaning |", "|---|---|---|---|"]  # fmt: skip
+    for option in determinism.SYSTEM_PARAMETERS:
+        lines.append(f"| `{option.name}` | {option.number} | 0 to {option.largest} | {option.meaning} |")
     return "\n".join([*lines, ""])

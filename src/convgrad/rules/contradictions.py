@@ -196,7 +196,7 @@ CONTRADICTIONS: tuple[Contradiction, ...] = (
                   (("the reference script", "weight unpermuted, bias size from K"), ("tests", "the right one")),
                   "the adjoint of the forward pass"),
     Contradiction("T12", "determinism", (("S0", "off by default everywhere"), ("UD", "950 is deterministic")),
-                  "always deterministic; the switch is accepted"),
+                  "always deterministic; the switch is a level"),
     Contradiction("T13", "TBC on 310P and 310B", (("S0", "not supported"), ("host", "would run")), "161002"),
     Contradiction("T14", "counting of sizes in the error table",
                   (("S0, S1", "'third' and '2nd' in one sentence, sizes below 0 for outputs only"),),
