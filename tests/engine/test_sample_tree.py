@@ -201,6 +201,8 @@ def test_empty_batches_and_operands():
         deterministic=3,
     )
     assert not none.weight.any() and not none.bias.any() and none.input.shape == (0, 2, 3, 3)
+    no_leaves = convgrad.sample_gradients(*(np.ones(s, np.float32) for s in ((0, 2, 3, 3), (0, 2, 3, 3), (2, 2, 1, 1))))
+    assert no_leaves.weight.shape == (0, 2, 2, 1, 1) and no_leaves.bias.shape == (0, 2)
     numbers = np.random.default_rng(9)
     g = numbers.standard_normal((5, 2, 3, 3)).astype(np.float32)
     found = convgrad.conv_backward(
