@@ -53,9 +53,10 @@ man: generate  # docs/man, which wheels install
 generate: $(READY)
 	$(BIN)/python tools/generate.py
 
-# The loss curves of docs/torch.md; a minute or two.
+# The loss curves of docs/torch.md and docs/fewer_multiplications.md; a minute or two each.
 training-plot: $(READY)
 	$(BIN)/python examples/train_under_emulation.py docs/images/torch_training.svg
+	$(BIN)/python examples/train_under_emulation.py docs/images/fast_training.svg algorithms
 
 # ResNet-18's backward pass, PyTorch's own against emulated, in one run; the time and memory of a scan.
 bench-torch: $(READY)

@@ -93,6 +93,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=1, help="times the problem's own")
     parser.add_argument("--only", default="", help="lines containing this text")
     parser.add_argument("--no-jax", dest="jax", action="store_false")
+    parser.add_argument("--no-pytorch", dest="pytorch", action="store_false")
     parser.add_argument("--no-errors", dest="errors", action="store_false")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--append", action="store_true", help="to what the JSON file has")
@@ -184,8 +185,8 @@ def main() -> None:
     if asked.unless == convgrad.engine_info().isa:
         return
     settings = Settings(
-        asked.rounds, asked.budget, Clock(asked.clock), pytorch=asked.batch == 1, jax=asked.jax and asked.batch == 1,
-        channels_last=asked.channels_last, fresh=asked.batch == 1,
+        asked.rounds, asked.budget, Clock(asked.clock), pytorch=asked.pytorch and asked.batch == 1,
+        jax=asked.jax and asked.batch == 1, channels_last=asked.channels_last, fresh=asked.batch == 1,
     )
     with on_threads(asked.threads, settings.clock, pytorch=True) as threads:
         isa = convgrad.engine_info().isa

@@ -96,8 +96,11 @@ def fast_picture(benchmarks: Path) -> str:
 
 
 def fast_page(benchmarks: Path) -> str:
-    """The same as a table, for each layer and gradient."""
+    """The same as a table, for each layer and gradient; other dtypes and a held instruction set as means."""
     rows = _rows(benchmarks / "fast.jsonl")
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["isa"], row["dtype"]), []).append(row)
     first = rows[0]
     lines = [
         "# Fewer multiplications, recorded",
@@ -110,21 +113,33 @@ def fast_page(benchmarks: Path) -> str:
         "| problem | gradients | paths | ms | direct | PyTorch | JAX |",
         "|---|---|---|---|---|---|---|",
     ]
-    for row in rows:
+    for row in groups[first["isa"], first["dtype"]]:
         problem = row["line"].replace(" s1 p1 d1 g1 fp32 alg=fast", "")
         paths = ", ".join(path for path in row["paths"] if path != "line sums")
         jax = _to_jax(row)
         lines.append(f"| `{problem}` | {row['want']} | {paths} | {row['ms']:.2f} | {row['direct_ratio']:.2f} | "
                      f"{_to_pytorch(row):.2f} | {'' if jax is None else f'{jax:.2f}'} |")  # fmt: skip
-    lines.append("")
-    for want in ("input", "weight+bias", "all"):
-        some = [row for row in rows if row["want"] == want and "k3x3x3" not in row["line"]]
-        direct, pytorch = [row["direct_ratio"] for row in some], [_to_pytorch(row) for row in some]
-        lines.append(
-            f"* {want}, 3x3 layers of ResNet-50, VGG-16 and U-Net: geometric mean {_mean(direct):.2f} to direct, "
-            f"{_mean(pytorch):.2f} to PyTorch; least {min(direct):.2f} and {min(pytorch):.2f}"
-        )
+    lines += [
+        "",
+        "Geometric means, and the least layer in brackets; an empty column was not timed. PyTorch is held to the same",
+        "instruction set.",
+        "",
+        "| instruction set | dtype | layers | gradients | direct | PyTorch |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (isa, dtype), group in groups.items():
+        for layers, video in (("3x3 of ResNet-50, VGG-16, U-Net", False), ("3x3x3, video", True)):
+            for want in ("input", "weight+bias", "all"):
+                some = [row for row in group if row["want"] == want and ("k3x3x3" in row["line"]) == video]
+                direct = _mean_and_least([row["direct_ratio"] for row in some])
+                pytorch = _mean_and_least([row["ratio"] for row in some if row["ratio"] is not None])
+                if some:
+                    lines.append(f"| {isa} | {dtype} | {layers} | {want} | {direct} | {pytorch} |")
     return "\n".join(lines) + "\n"
+
+
+def _mean_and_least(ratios: Sequence[float]) -> str:
+    return f"{_mean(ratios):.2f} ({min(ratios):.2f})" if ratios else ""
 
 
 def _mean(ratios: Sequence[float]) -> float:
