@@ -75,8 +75,8 @@ bench: $(READY)
 
 # Fewer multiplications beside direct, PyTorch and JAX: docs/generated/fast.md and fast.svg are made from its rows. Then
 # held to AVX2; in the narrow dtypes beside direct alone where PyTorch has no instructions for them.
-RECORD_FAST := $(BIN)/python benchmarks/run.py --json benchmarks/fast.jsonl --rounds 3 --no-errors
-FAST_LAYERS := benchmarks/problems/fast.txt
+RECORD_FAST := $(BIN)/python benchmarks/run.py --json benchmarks/fast.jsonl --rounds 3
+FAST_LAYERS := --no-errors benchmarks/problems/fast.txt
 bench-fast: $(READY)
 	$(RECORD_FAST) --dtypes fp32 $(FAST_LAYERS)
 	$(RECORD_FAST) --append --no-jax --isa avx2 --dtypes fp32 $(FAST_LAYERS)
