@@ -20,7 +20,9 @@ _STYLE = """<style>
 text { font: 13px system-ui, "Noto Sans CJK SC", sans-serif; fill: #1f2328 }
 .title { font-size: 15px; font-weight: 600 } .small { font-size: 11px; fill: #59636e } .mid { text-anchor: middle }
 line { stroke: #d1d9e0 } .we { fill: #1a7f37; stroke: #1a7f37 } .a { fill: #bc4c00 } .b { fill: #8250df }
+svg { background: #fff }
 @media (prefers-color-scheme: dark) {
+svg { background: #0d1117 }
 text { fill: #e6edf3 } .small { fill: #9198a1 } line { stroke: #3d444d } .we { fill: #3fb950; stroke: #3fb950 }
 .a { fill: #f0883e } .b { fill: #bc8cff } }
 </style>"""
