@@ -1,5 +1,8 @@
 #include "cores.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <map>
@@ -71,8 +74,7 @@ public:
         if (ready()) return true;
         std::unique_lock<std::mutex> lock(guard_);
         me->ready = std::move(ready), me->waits_in = in, me->waits_at = where;
-        current_ = nullptr;
-        back_.notify_one();
+        pass_on();
         me->turn.wait(lock, [&] { return current_ == me; });
         return !stuck_;
     }
@@ -101,19 +103,40 @@ public:
 
 private:
     void live(Core* core);
+    // The baton goes to the next core, in their order, that can go on. Under `guard_`.
+    void pass_on();
     int (*body_)(void*);
     void* context_;
     std::mutex guard_;
     std::condition_variable back_;
     Core* current_ = nullptr;
-    bool stuck_ = false;
+    size_t next_ = 0;
+    bool some_ = false;  // had the baton since the first core was last asked
+    bool stuck_ = false, over_ = false;
+    cgt_where where_{};
+#if defined(__linux__)
+    const int processor_ = sched_getcpu();  // of the launching thread, which sleeps meanwhile
+#else
+    const int processor_ = -1;
+#endif
 };
 
 thread_local Core* mine = nullptr;
 Launch* running = nullptr;  // read by cores while they have the baton, and by the launching thread
 int kernel_mode = CGT_MODE_OF_KERNEL;
 
+// Only one core runs, so all may stay on one processor: waking another takes longer than many a tile.
+void stay_on(int processor) {
+#if defined(__linux__)
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    if (processor >= 0 && processor < CPU_SETSIZE) CPU_SET(static_cast<size_t>(processor), &one);
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);  // where that is not allowed, it is slower
+#endif
+}
+
 void Launch::live(Core* core) {
+    stay_on(processor_);
     {
         std::unique_lock<std::mutex> lock(guard_);
         core->turn.wait(lock, [&] { return current_ == core; });
@@ -122,25 +145,26 @@ void Launch::live(Core* core) {
     if (!stuck_ && body_(context_) == CGT_STOP) core->stopping = true;
     std::unique_lock<std::mutex> lock(guard_);
     core->done = true;
-    current_ = nullptr;
-    back_.notify_one();
+    pass_on();
 }
 
-void Launch::run(cgt_where where) {
-    std::unique_lock<std::mutex> lock(guard_);
-    for (bool some = true; some;) {
-        some = false;
-        for (size_t at = 0; at < cores_.size(); ++at) {  // cores may be added while one runs
-            Core* core = cores_[at].get();
+void Launch::pass_on() {
+    for (;; next_ = 0, some_ = false) {
+        while (next_ < cores_.size()) {  // cores may be added while one runs
+            Core* core = cores_[next_++].get();
             if (core->done || (core->ready && !stuck_ && !core->ready())) continue;
             core->ready = nullptr;
-            current_ = core;
+            current_ = core, some_ = true;
             core->turn.notify_one();
-            back_.wait(lock, [&] { return current_ == nullptr; });
-            some = true;
+            return;
         }
         const auto waiting = those([](const Core& core) { return !core.done; });
-        if (some || waiting.empty()) continue;
+        if (waiting.empty()) {
+            current_ = nullptr, over_ = true;
+            back_.notify_one();
+            return;
+        }
+        if (some_) continue;
         std::string who;
         const size_t named = std::min(waiting.size(), kNamedCores);
         for (size_t at = 0; at < named; ++at)
@@ -149,9 +173,16 @@ void Launch::run(cgt_where where) {
         found_on_core("sync.stuck",
                       say("%zu of %zu cores wait for ever (%s), the others have ended", waiting.size(), cores_.size(),
                           who.c_str()),
-                      kNoCore, waiting[0]->waits_at.file ? waiting[0]->waits_at : where);
-        stuck_ = some = true;
+                      kNoCore, waiting[0]->waits_at.file ? waiting[0]->waits_at : where_);
+        stuck_ = true;
     }
+}
+
+void Launch::run(cgt_where where) {
+    std::unique_lock<std::mutex> lock(guard_);
+    where_ = where;
+    pass_on();
+    back_.wait(lock, [&] { return over_; });
     lock.unlock();
     for (auto& core : cores_) core->runs.join();
 }
