@@ -568,3 +568,29 @@ def test_lowered_calls_are_those_computed_in_fewer_bits():
         record.clear()
         assert len(record) == 0
     assert counts == [(1, 1), (1, 0)]
+
+
+@pytest.mark.parametrize("forward", [False, True])
+def test_level_3_is_the_tree_over_samples(forward):
+    """A layer's weight gradient of a batch is the tree of its samples' own; a truth value or a lower level is not."""
+    torch.manual_seed(0)
+    layer, x = torch.nn.Conv2d(3, 4, 3, padding=1), torch.randn(7, 3, 9, 9)
+
+    coefficients = torch.randn(7, 4, 9, 9)  # PyTorch's own forward pass would show the batch in a grad_output of its own
+
+    def grads(picked, level):
+        layer.zero_grad()
+        with door.emulate("A2", allow_hf32=False, forward=forward, deterministic=level) as record:
+            (layer(x[picked]) * coefficients[picked]).sum().backward()
+        return layer.weight.grad.numpy().copy(), layer.bias.grad.numpy().copy(), record[-1].line
+
+    weight, bias, line = grads(slice(0, 7), 3)
+    singles = [grads(slice(i, i + 1), 3) for i in range(7)]
+    assert "det=3" in line
+    assert (weight == convgrad.tree_sum([s[0] for s in singles])).all()
+    assert (bias == convgrad.tree_sum([s[1] for s in singles])).all()
+    usual = [grads(slice(0, 7), level)[0] for level in (False, True, 0, 1, 2)]
+    assert all((found == usual[0]).all() for found in usual) and not (usual[0] == weight).all()
+    for wrong in (4, -1, "3", None):
+        with pytest.raises((convgrad.ConvGradError, TypeError), match="deterministic"):
+            door.emulate("A2", deterministic=wrong)

@@ -45,11 +45,14 @@ class Settings:
     algorithm: str = DEFAULT_ALGORITHM
     compute: str | None = None
     """Operands are rounded to this dtype, whatever the product would do."""
+    deterministic: int = 0
 
     @property
     def rules(self) -> requests.Rules:
         """As a part of a request."""
-        return requests.Rules(self.math, self.product, self.conformance, self.algorithm)
+        return requests.Rules(
+            self.math, self.product, self.conformance, self.algorithm, deterministic=self.deterministic
+        )
 
     @staticmethod
     def of(product: str, math: str | int, conformance: str, algorithm: str | None = None) -> Settings:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, overload
 
@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import _pop_mode_temporarily
 
 from convgrad.calls import requests
 from convgrad.core import arguments
+from convgrad.core.determinism import TREE, read_level
 from convgrad.core.request import DEFAULT_CONFORMANCE, MATH_NAMES, Request
 from convgrad.core.status import ConvGradError, Status
 from convgrad.rules.check import Verdict
@@ -122,7 +123,7 @@ class Record(Sequence[Call]):
 def emulate(
     product: str = "A2", math: str | int | None = None, *, allow_hf32: bool = True, on_refusal: str = "raise",
     conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None, forward: bool = False,
-    deterministic: bool = True, threads: int | None = None,
+    deterministic: bool | int = True, threads: int | None = None,
 ) -> Emulation:
     """A context in which a model's convolution gradients are those of `product`; it gives the `Record` of the calls.
 
@@ -131,7 +132,9 @@ def emulate(
     `on_refusal="raise"` raises `ConvGradError` from `backward()`; `"record"` lets PyTorch compute what the product
     refuses and records why. `forward=True` computes the forward pass with the same numerics too.
     `algorithm="fast"` computes 3x3 and 5x5 windows with fewer multiplications, as `convgrad.conv_backward` does.
-    Results are always deterministic; `deterministic=False` is accepted and gives the same bits.
+    `deterministic` is the level, 0 to 3, or a truth value as before there were levels: results have the same bits on
+    every run at each, and at 3 gradients of weight and bias are a fixed tree over samples. It counts as given, whether
+    or not `torch.use_deterministic_algorithms` is on.
 
     >>> layer, x = torch.nn.Conv2d(3, 8, 3), torch.ones(1, 3, 8, 8)
     >>> with emulate("A2") as record:
@@ -143,6 +146,9 @@ def emulate(
         message = f"on_refusal must be raise or record, got {arguments.told(on_refusal)}"
         raise ConvGradError(message, rule="on_refusal.name", value=on_refusal)
     settings = Settings.of(product, default_math(math, allow_hf32), conformance, algorithm)
+    level = read_level("deterministic", deterministic)
+    if level == TREE:  # levels below it are one: calls keep the lines they have without one
+        settings = replace(settings, deterministic=level)
     forward = arguments.flag("forward", forward)
     return Emulation(settings, on_refusal == "record", forward, arguments.threads(threads))
 
