@@ -576,7 +576,7 @@ def test_level_3_is_the_tree_over_samples(forward):
     torch.manual_seed(0)
     layer, x = torch.nn.Conv2d(3, 4, 3, padding=1), torch.randn(7, 3, 9, 9)
 
-    coefficients = torch.randn(7, 4, 9, 9)  # PyTorch's own forward pass would show the batch in a grad_output of its own
+    coefficients = torch.randn(7, 4, 9, 9)  # not PyTorch's forward pass, which shows the batch
 
     def grads(picked, level):
         layer.zero_grad()
