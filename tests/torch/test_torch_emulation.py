@@ -269,6 +269,15 @@ def test_forward_passes_of_nested_emulations():
     assert torch.equal(alone, nested) and not torch.equal(alone, layer(x))
 
 
+def test_an_input_of_no_planes_beside_a_channels_last_weight():
+    """The gradient of the bias is the sum of grad_output, though PyTorch chooses no backend for such sizes."""
+    x, w = torch.empty(2, 2, 0, 1, 6), torch.ones(1, 2, 2, 1, 2).to(memory_format=torch.channels_last_3d)
+    numbers = ([1], [3, 3, 3], [2, 1, 1], [2, 3, 1], False, [0, 0, 0], 1, [False, False, True])
+    with door.emulate("cpu"):
+        found = torch.ops.aten.convolution_backward(torch.ones(2, 1, 1, 1, 3), x, w, *numbers)
+    assert found[2].tolist() == [6.0]
+
+
 @pytest.mark.parametrize("engine", ["native", "reference"])
 def test_repeated_calls_on_other_memory(engine, monkeypatch):
     """Calls of known strides are exact at other addresses, off their alignment and with the negative bit."""

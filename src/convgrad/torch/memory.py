@@ -109,7 +109,7 @@ def results_are_channels_last(
     if not (is_channels_last(input) or is_channels_last(weight)):
         return False
     rank = input.dim() - 2
-    if rank == 2 or len(padding) != rank:
+    if rank == 2 or len(padding) != rank or 0 in input.shape:  # no backend is chosen for a size of 0
         return True
     numbers = (list(stride), list(padding), list(dilation), transposed, list(output_padding), groups)
     backend = torch._C._select_conv_backend(input, weight, None, *numbers, None)  # type: ignore[call-overload, unused-ignore]
