@@ -29,15 +29,17 @@ struct PlanePrefetch {
     }
 };
 
+// The first `banded` of the lines. The last band may overlap the one before: it computes the same numbers.
 static void correlate_plane(const Correlation& c, const float* w, const float* tile, index_t pitch, index_t lines,
-                            index_t width, float* out, index_t out_row, bool add, PlanePrefetch* prefetch) {
+                            index_t banded, index_t width, float* out, index_t out_row, bool add,
+                            PlanePrefetch* prefetch) {
     Window window = c.window;
     window.w = w;
-    const index_t banded = c.banded ? lines / BAND * BAND : 0;
     const Band band = band_for(window);
     for (index_t y = 0; y < banded; y += BAND) {
         prefetch->advance();
-        band(window, tile + c.first + y * pitch, pitch, width, out + y * out_row, out_row, add);
+        const index_t first = min(y, lines - BAND);
+        band(window, tile + c.first + first * pitch, pitch, width, out + first * out_row, out_row, add);
     }
 }
 
@@ -118,6 +120,8 @@ static void depthwise_task(GatherRun& run, index_t channel_begin, index_t channe
                     continue;
                 }
                 if (one.banded) flip_window(one, weights, flipped);
+                const bool overlaps = lines >= BAND && k_blocks == 1 && one.banded && bands_follow_taps(one);
+                const index_t banded = overlaps ? lines : one.banded ? lines / BAND * BAND : 0;
                 for (index_t u = 0; u < units; ++u) {
                     const float* from = tile + u / depths * t.unit + u % depths * t.plane;
                     float* to = out + unit_columns[u];
@@ -125,9 +129,8 @@ static void depthwise_task(GatherRun& run, index_t channel_begin, index_t channe
                         to = (float*)g.target->data + (box.begin[0] + u / depths) * st[0] + channel * st[1] +
                              (pass.classes.axis[0][0].residue + (box.begin[1] + u % depths) * g.out_step[0]) * st[2] +
                              (pass.classes.axis[1][0].residue + box.begin[2] * g.out_step[1]) * st[3] + box.begin[3];
-                    correlate_plane(one, flipped, from, t.pitch, lines, width, to, out_row, kb > 0, &prefetch);
-                    correlate_lines(one, weights, from, t.pitch, one.banded ? lines / BAND * BAND : 0, lines, width, to,
-                                    out_row, kb > 0);
+                    correlate_plane(one, flipped, from, t.pitch, lines, banded, width, to, out_row, kb > 0, &prefetch);
+                    correlate_lines(one, weights, from, t.pitch, banded, lines, width, to, out_row, kb > 0);
                 }
                 weights += one.taps;
             }

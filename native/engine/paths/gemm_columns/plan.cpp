@@ -17,7 +17,11 @@ bool gemm_columns::accepts(const Call& call, Plan*) {
            (double(p.coarse_channels) + 6) * pixels <= double(SHARED_FLOATS / 2);
 }
 
-bool gemm_columns::prefers(const Call& call, Plan*) { return call.p.coarse_channels >= 4 && call.p.groups <= 4; }
+bool gemm_columns::prefers(const Call& call, Plan*) {
+    const cg_problem& p = call.p;
+    const double pixels = double(p.batch) * double(p.coarse[0]) * double(p.coarse[1]) * double(p.coarse[2]);
+    return p.coarse_channels >= 4 && p.groups <= 4 && pixels <= FEW_PIXELS && p.batch <= FEW_IMAGES;
+}
 
 void gemm_columns::plan(const Call& call, Plan* whole) {
     const cg_problem& p = call.p;

@@ -21,8 +21,10 @@ index_t reached(const ClassSet& set, const Gather& g, int axis, index_t images) 
     return sum;
 }
 
-// What copying a cell into the tile costs, in multiplications of one row with one channel.
+// What copying a cell into the tile costs, in multiplications of one row with one channel; and of a result of images
+// side by side back to its place, in multiplications of its row.
 double copy_price(index_t images) { return images > 1 ? 40 : 16; }
+const double RESULT_PRICE = 10;
 
 }  // namespace
 
@@ -93,9 +95,9 @@ void share_lines(const Spread spread[3], index_t panel, int threads, GatherPass*
     }
 }
 
-// Counted in multiplications of one row with one channel: packing costs about as much as six more rows, copying a cell
-// as copy_price says. In return only the taps that meet the source count.
-bool images_beat_packing(const cg_problem& p, bool to_fine) {
+// Counted in multiplications of one row with one channel: packing costs about as much as six more
+// rows, copying a cell as copy_price says. In return only the taps that meet the source count.
+bool images_beat_packing(const cg_problem& p, bool to_fine, const VectorCosts& costs) {
     const Gather g = make_gather(p, to_fine);
     PassList list;
     index_t extent[4] = {g.batch, 0, 0, 0};
@@ -124,12 +126,19 @@ bool images_beat_packing(const cg_problem& p, bool to_fine) {
         tile *= double(spread.slots * (b.per[a + 1] + spread.span) * b.count[a + 1]);
         cells *= double(spread.slots * (extent[a + 1] + spread.span));
     }
-    const double rows = double(g.out_channels);
-    const bool reads = reading_beats_packing(p, to_fine);
+    const double rows = double(g.out_channels), at_once = double(b.per[0]);
+    const bool reads = reading_beats_packing(p, to_fine, costs);
     const index_t pitch = extent[3] + axis_spread(set, 2, 1, g.source_step[2]).span;
     const double padded = double(round_up(extent[2] * pitch, 16)) / double(extent[2] * extent[3]);
-    const double otherwise = packed * (reads ? padded * rows : rows + 6) + 16 * cells;
-    return double(b.count[0]) * (met * rows + copy_price(b.per[0]) * tile * double(b.per[0])) < otherwise;
+    const double otherwise = packed * (reads ? padded * rows : (rows + 6) * costs.packed) + 16 * costs.speed * cells;
+    // On wide vectors copies weigh more: those of the results too, which are taken apart again.
+    double results = 0;
+    if (costs.speed > 1 && b.per[0] > 1) {
+        results = rows * RESULT_PRICE * double(g.batch) / double(max(1, g.in_channels));
+        for (int a = 0; a < 3; ++a) results *= double(g.out[a]);
+    }
+    const double copies = copy_price(b.per[0]) * tile * at_once * double(b.count[0]) + results;
+    return double(b.count[0]) * met * rows * costs.images + costs.speed * copies < otherwise;
 }
 
 }  // namespace cg

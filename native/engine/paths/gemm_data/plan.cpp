@@ -79,14 +79,16 @@ bool plan_reduction(const Gather& g, const cg_problem& p, bool to_fine, const Bl
                 all_taps += set.axis[0][z].taps.count * set.axis[1][y].taps.count * set.axis[2][x].taps.count;
     pass->sum_taps = set.count > 1 ? all_taps : pass->max_taps;
     pass->reduction = g.in_channels * all_taps;
-    index_t depth = clamp(REDUCTION_BLOCK / max(1, pass->max_taps), 1, g.in_channels);
-    depth = clamp(TILE_FLOATS / max(1, tile_floats(nominal, spread)), 1, depth);
-    pass->channel_block = ceil_div(g.in_channels, ceil_div(g.in_channels, depth));
     // Up to three rows are not cut: that would cost a sixth of the time. A small reduction of few rows is mostly
     // copying and can afford short chains.
     const bool brief = g.out_channels <= 8 && g.in_channels * pass->max_taps <= CHAIN;
     pass->chain = g.out_channels <= 3 || result_rounding_dominates(*g.target) ? index_t(MAX_TAPS)
                                                                               : index_t(brief ? SHORT_CHAIN : CHAIN);
+    // Two channels where they can be pairs, however many taps they have.
+    const index_t least = 2 * pass->max_taps <= pass->chain ? 2 : 1;
+    index_t depth = clamp(max(least, REDUCTION_BLOCK / max(1, pass->max_taps)), 1, g.in_channels);
+    depth = clamp(TILE_FLOATS / max(1, tile_floats(nominal, spread)), 1, depth);
+    pass->channel_block = ceil_div(g.in_channels, ceil_div(g.in_channels, depth));
     pass->paired = pass->channel_block > 1 && 2 * pass->max_taps <= pass->chain;
     pass->plain_chain = sums_as_plain(p, to_fine) ? plain_chain(p) : 0;
     if (pass->plain_chain > 0) {
@@ -188,10 +190,12 @@ void fill_classes(const Gather& g, const cg_problem& p, bool to_fine, const Pass
     }
 }
 
-// Images side by side pay in large batches only: they follow the order of the path that small ones take.
+static bool reading_orders(const cg_problem& p, bool to_fine);
+
+// What orders a sum follows the problem alone, so not the path: that is chosen for the machine and the batch.
 static int ordering_path(const cg_problem& p, bool to_fine, int path) {
-    if (path != PATH_GEMM_IMAGES) return path;
-    return reading_beats_packing(p, to_fine) ? PATH_GEMM_DIRECT : PATH_GEMM_PACKED;
+    if (path == PATH_DEPTHWISE_ROWS) return path;
+    return reading_orders(p, to_fine) ? PATH_GEMM_DIRECT : PATH_GEMM_PACKED;
 }
 
 // Fewer images in a block, where the tile of a K block would not fit.
@@ -288,8 +292,8 @@ PassList list_passes(const cg_problem& p, bool to_fine, int path) {
 }
 
 // A direct panel runs over the padding columns between tile rows, and what it loads is not aligned; packing costs about
-// as much as six more rows.
-bool reading_beats_packing(const cg_problem& p, bool to_fine) {
+// as much as six more rows. What orders the sums of either follows this, whatever the machine's vectors are.
+static bool reading_orders(const cg_problem& p, bool to_fine) {
     const index_t rows = to_fine ? p.fine_channels : p.coarse_channels;
     const index_t step = to_fine ? p.stride[2] : 1;
     const index_t cells = ceil_div(to_fine ? p.fine[2] : p.coarse[2], step);
@@ -299,6 +303,24 @@ bool reading_beats_packing(const cg_problem& p, bool to_fine) {
     return unaligned * double(cells + span) / double(max(1, cells)) < 1.0 + 6.0 / double(max(1, rows));
 }
 
+VectorCosts vector_costs(const Call& call) {
+    const cg_tensor& source = source_of(call.p, call.contraction);
+    const bool pairs = fits_bfloat(source) && fits_bfloat(call.p.weight_operand);
+    return call.lanes < 16 ? VectorCosts{call.lanes, 1, 1, 1} : VectorCosts{call.lanes, pairs ? 2.3 : 1.8, 1.07, 1.1};
+}
+
+// Two lines share their padding: as many columns as a window reaches to one side lie between them, and the last vectors
+// of a plane go beyond it.
+bool reading_beats_packing(const cg_problem& p, bool to_fine, const VectorCosts& costs) {
+    const index_t *out = to_fine ? p.fine : p.coarse, *step = p.stride;
+    if (costs.lanes < 16 || window_taps(p) == 1 || out[1] == 1 || step[1] > 1 || step[2] > 1)
+        return reading_orders(p, to_fine);
+    const index_t pitch = out[2] + (p.window[2] - 1) * p.dilation[2] / 2;
+    const double columns = double(round_up((out[1] - 1) * pitch + out[2], 2 * costs.lanes));
+    const double rows = double(to_fine ? p.fine_channels : p.coarse_channels);
+    return 1.02 * columns / (double(out[1]) * double(max(1, out[2]))) < costs.packed + 6.0 / (rows > 1 ? rows : 1);
+}
+
 bool gemm_data::accepts(const Call& call, Plan*) {
     return !uses_double(call.p, call.contraction) && call.contraction != TO_WEIGHT;
 }
@@ -306,11 +328,11 @@ bool gemm_data::accepts(const Call& call, Plan*) {
 bool gemm_data::prefers_images(const Call& call, Plan*) {
     const cg_tensor &from = source_of(call.p, call.contraction), &to = result_of(call.p, call.contraction);
     return (from.stride[4] == 1 || from.stride[1] == 1) && (to.stride[4] == 1 || to.stride[1] == 1) &&
-           images_beat_packing(call.p, call.contraction == TO_FINE);
+           images_beat_packing(call.p, call.contraction == TO_FINE, vector_costs(call));
 }
 
 bool gemm_data::prefers_direct(const Call& call, Plan*) {
-    return reading_beats_packing(call.p, call.contraction == TO_FINE);
+    return reading_beats_packing(call.p, call.contraction == TO_FINE, vector_costs(call));
 }
 
 void gemm_data::plan(const Call& call, int path, Plan* plan) {

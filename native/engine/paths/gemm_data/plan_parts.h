@@ -15,11 +15,20 @@ void choose_blocks(const Gather& g, const index_t extent[4], index_t target, con
                    int threads, GatherPass* pass);
 void deepen_blocks(const Spread spread[3], index_t panel, int threads, GatherPass* pass);
 
-bool reading_beats_packing(const cg_problem& p, bool to_fine);
+// What the machine's vectors make of the costs: multiplications in the time AVX2 takes for one, where copying takes as
+// long as there; and how much longer a multiplication takes over packed panels, whose small blocks read the weights
+// again and again, and over images side by side, whose taps are listed panel by panel. Fitted to eleven layers.
+struct VectorCosts {
+    int lanes;
+    double speed, packed, images;
+};
+VectorCosts vector_costs(const Call& call);
+
+bool reading_beats_packing(const cg_problem& p, bool to_fine, const VectorCosts& costs);
 
 // images.cpp
 Blocks image_blocks(const ClassSet& set, const Gather& g, const index_t extent[4]);
 void share_lines(const Spread spread[3], index_t panel, int threads, GatherPass* pass);
-bool images_beat_packing(const cg_problem& p, bool to_fine);
+bool images_beat_packing(const cg_problem& p, bool to_fine, const VectorCosts& costs);
 
 }  // namespace cg

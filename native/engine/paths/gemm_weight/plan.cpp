@@ -57,7 +57,9 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
                                16);
     const index_t tile_limit = WEIGHT_TILE_FLOATS;
     Spread spread[3];
-    cut_window(set, scale, plan->blocks, tile_limit, MAX_WEIGHT_TAPS, plan->tap_groups, spread);
+    plan->by_tap = worth_listing(p, plan->taps);
+    cut_window(set, scale, plan->blocks, tile_limit, plan->by_tap ? LISTED_TAPS : MAX_WEIGHT_TAPS, plan->tap_groups,
+               spread);
     plan->group_count = plan->tap_groups[0] * plan->tap_groups[1] * plan->tap_groups[2];
     plan->max_taps = spread[0].taps * spread[1].taps * spread[2].taps;
     for (int a = 0; a < 3; ++a) {
@@ -77,7 +79,6 @@ void plan_weight(const cg_problem& p, int lanes, int threads, WeightPlan* plan) 
     // Channels last under a single tap: copied as they lie (with more taps rows of one channel are read faster). What a
     // cell takes is an odd number of cache lines, so that neighbours do not fall on the same cache sets.
     plan->channels_inside = channels_touch(p.fine_operand) && taps == 1 && p.stride[2] == 1 && plan->tile_channels >= 8;
-    plan->by_tap = worth_listing(p, plan->taps) && plan->max_taps <= 32;
     if (plan->by_tap && plan->tile_channels < f)
         plan->tile_channels = max(plan->mr, plan->tile_channels / plan->mr * plan->mr);
     plan->tile_cell = plan->channels_inside ? ceil_div(plan->tile_channels, 32) * 32 + 16 : 0;

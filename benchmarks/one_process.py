@@ -1,0 +1,154 @@
+"""Record NumPy arrays beside PyTorch in one process: conv_backward between PyTorch's calls, whose threads spin on.
+
+    python benchmarks/one_process.py [--rounds 9] [--json benchmarks/one_process.jsonl] [FILE ...]
+
+Each way of having threads is a process: as a program has them that only imports torch and convgrad ("found"), after
+`import convgrad.torch` ("lent"), with a pool of our own beside PyTorch's ("own"), and with that pool beside a thread
+that never rests ("spinner": what another runtime's threads do at their worst). In each round every process does the
+problem in turn, PyTorch's call and ours one after the other, so that ours begins where one of PyTorch's has just ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+import convgrad
+from convgrad.core.request import Request
+from convgrad.lab.bench.contestants import operands, pytorch_call
+from convgrad.lab.bench.measure import read_lines
+
+HERE = Path(__file__).resolve().parent
+WAYS = {"found": {}, "lent": {}, "own": {"CONVGRAD_THREADPOOL": "own"}, "spinner": {"CONVGRAD_THREADPOOL": "own"},
+        "one": {"CONVGRAD_THREADPOOL": "own", "CONVGRAD_NUM_THREADS": "1"}}  # fmt: skip
+"""What each process has in its environment. "one": a single thread beside that spinner, which is no rival to it."""
+SECONDS = 0.04
+"""Per problem, process and round."""
+
+
+def spin() -> None:
+    """A thread that keeps a core busy outside the interpreter's lock: a product of matrices after the other."""
+    a = np.ones((512, 512))
+    while True:
+        a @ a  # NumPy's BLAS lets go of the lock
+
+
+def answer(way: str) -> None:
+    """In a process: times each problem line read, until there are no more."""
+    import torch
+
+    if way == "lent":
+        import_module("convgrad.torch")
+    torch.set_num_threads(int(os.environ["PYTORCH_THREADS"]))
+    if way in ("spinner", "one"):
+        threading.Thread(target=spin, daemon=True).start()
+    made: dict[str, tuple[object, object]] = {}
+    for text in sys.stdin:
+        line = text.strip()
+        if line not in made:
+            request = Request.parse(line)
+            g, x, w = operands(convgrad.plan(request))
+            made[line] = (
+                pytorch_call(request, (g, x, w)),
+                partial(
+                    convgrad.conv_backward,
+                    g,
+                    x,
+                    w,
+                    stride=request.stride,
+                    padding=request.padding,
+                    dilation=request.dilation,
+                    transposed=request.transposed,
+                    output_padding=request.output_padding,
+                    groups=request.groups,
+                ),
+            )
+        theirs, ours = made[line]
+        taken: dict[str, list[float]] = {"pytorch": [], "ours": []}
+        end = time.perf_counter() + SECONDS
+        while not taken["ours"] or time.perf_counter() < end:
+            for name, call in (("pytorch", theirs), ("ours", ours)):
+                start = time.perf_counter()
+                call()
+                taken[name].append(time.perf_counter() - start)
+        pool = Path(convgrad.engine_info().threadpool).name
+        print(
+            json.dumps({name: 1e3 * statistics.median(values) for name, values in taken.items()} | {"pool": pool}),
+            flush=True,
+        )
+
+
+def ratio(taken: dict[str, list[dict[str, float]]], theirs: str, ours: str) -> float:
+    """Time by time, the median of what the rounds say."""
+    return statistics.median(a["ours"] / b["ours"] for a, b in zip(taken[theirs], taken[ours], strict=True))
+
+
+def mean(values: list[float]) -> float:
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=Path, default=[HERE / "problems" / "in_one_process.txt"])
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.way:
+        answer(asked.way)
+        return
+    threads = len(os.sched_getaffinity(0))
+    workers = {
+        way: subprocess.Popen(
+            [sys.executable, str(Path(__file__)), "--way", way], text=True, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, env={**os.environ, "PYTORCH_THREADS": str(threads), **more},
+        )
+        for way, more in WAYS.items()
+    }  # fmt: skip
+    rows = []
+    print(f"{'problem':56} {'PyTorch ms':>10}" + "".join(f"{way:>9}" for way in WAYS), "  found by lent")
+    for line in (line for path in asked.files for line in read_lines(path.read_text("utf-8"))):
+        taken: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+        for _ in range(asked.rounds):
+            for way, worker in workers.items():
+                assert worker.stdin is not None and worker.stdout is not None
+                os.kill(worker.pid, signal.SIGCONT)
+                print(line, file=worker.stdin, flush=True)
+                taken[way].append(json.loads(worker.stdout.readline()))
+                os.kill(worker.pid, signal.SIGSTOP)  # its spinner is not there for the others
+        row = {
+            "line": line, "threads": threads, "rounds": asked.rounds, "isa": convgrad.engine_info().isa,
+            "torch": version("torch"), "pool": {way: each[0]["pool"] for way, each in taken.items()},
+            "pytorch_ms": {way: statistics.median(one["pytorch"] for one in each) for way, each in taken.items()},
+            "ms": {way: statistics.median(one["ours"] for one in each) for way, each in taken.items()},
+            "found_by_lent": ratio(taken, "lent", "found"), "spinner_by_one": ratio(taken, "one", "spinner"),
+        }  # fmt: skip
+        rows.append(row)
+        times = "".join(f"{row['ms'][way]:9.3f}" for way in WAYS)
+        print(f"{line:56} {row['pytorch_ms']['found']:10.3f}{times} {row['found_by_lent']:10.2f}", flush=True)
+    for worker in workers.values():
+        os.kill(worker.pid, signal.SIGCONT)
+        worker.kill()
+    for name in ("found_by_lent", "spinner_by_one"):
+        values = [row[name] for row in rows]
+        print(f"{name}: geometric mean {mean(values):.3f}, least {min(values):.3f}")
+    if asked.json:
+        asked.json.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
