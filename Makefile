@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 TORCH ?= torch==2.13.0
 JOBS ?= 2
 
-.PHONY: training-plot bench-torch demo wheels site pictures test lint check generate man clean scaleout campaign-cases campaign campaign-short sanitize fuzz parity digests digests-write mutants
+.PHONY: training-plot bench-torch bench-process demo wheels site pictures test lint check generate man clean scaleout campaign-cases campaign campaign-short sanitize fuzz parity digests digests-write mutants
 
 demo: $(CORE)
 	$(BIN)/python examples/demo.py
@@ -57,6 +57,10 @@ generate: $(READY)
 training-plot: $(READY)
 	$(BIN)/python examples/train_under_emulation.py docs/images/torch_training.svg
 	$(BIN)/python examples/train_under_emulation.py docs/images/fast_training.svg algorithms
+
+# NumPy arrays between PyTorch's calls, in one process.
+bench-process: $(READY)
+	$(BIN)/python benchmarks/one_process.py --json benchmarks/one_process.jsonl --page docs/generated/one_process.md
 
 # ResNet-18's backward pass, PyTorch's own against emulated, in one run; the time and memory of a scan.
 bench-torch: $(READY)

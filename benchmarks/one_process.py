@@ -24,6 +24,7 @@ from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,10 @@ HERE = Path(__file__).resolve().parent
 WAYS = {"found": {}, "lent": {}, "own": {"CONVGRAD_THREADPOOL": "own"}, "spinner": {"CONVGRAD_THREADPOOL": "own"},
         "one": {"CONVGRAD_THREADPOOL": "own", "CONVGRAD_NUM_THREADS": "1"}}  # fmt: skip
 """What each process has in its environment. "one": a single thread beside that spinner, which is no rival to it."""
+SHARES = {
+    "pytorch_by_found": "PyTorch's time by ours as found", "found_by_lent": "lent threads' time by that as found",
+    "spinner_by_one": "beside a spinner, one thread's time by two's",
+}  # fmt: skip
 SECONDS = 0.04
 """Per problem, process and round."""
 
@@ -97,6 +102,33 @@ def ratio(taken: dict[str, list[dict[str, float]]], theirs: str, ours: str) -> f
     return statistics.median(a["ours"] / b["ours"] for a, b in zip(taken[theirs], taken[ours], strict=True))
 
 
+def page(rows: list[dict[str, Any]]) -> str:
+    """The table of a recorded run."""
+    first = rows[0]
+    head = ("problem", "PyTorch", *WAYS, "PyTorch by found", "lent by found", "one by spinner")
+    text = f"""<!-- Written by `benchmarks/one_process.py`; change nothing here. -->
+# In one process with PyTorch
+
+`convgrad.conv_backward` on NumPy arrays, all gradients in float32, between PyTorch's calls, whose threads spin on:
+{first["isa"]}, {first["threads"]} threads, PyTorch {first["torch"]}, medians of {first["rounds"]} rounds. Milliseconds:
+PyTorch's own; ours on the OpenMP runtime `found` in the process; on the same, `lent` by `import convgrad.torch`; on a
+pool of our `own`; on that pool beside a `spinner`, a thread that never rests; on `one` thread beside it. Ratios are
+medians of the rounds' ratios: above 1 the second is faster.
+
+| {" | ".join(head)} |
+|{"---|" * len(head)}
+"""
+    for row in rows:
+        times = " | ".join(f"{row['ms'][way]:.3f}" for way in WAYS)
+        shares = " | ".join(f"{row[name]:.2f}" for name in SHARES)
+        text += f"| `{row['line']}` | {row['pytorch_ms']['found']:.3f} | {times} | {shares} |\n"
+    text += "\n"
+    for name, told in SHARES.items():
+        values = [row[name] for row in rows]
+        text += f"* {told}: geometric mean {mean(values):.2f}, least {min(values):.2f}.\n"
+    return text
+
+
 def mean(values: list[float]) -> float:
     return math.exp(statistics.fmean(map(math.log, values)))
 
@@ -106,6 +138,7 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path, default=[HERE / "problems" / "in_one_process.txt"])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--page", type=Path, help="of the recorded run")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.way:
@@ -135,6 +168,7 @@ def main() -> None:
             "torch": version("torch"), "pool": {way: each[0]["pool"] for way, each in taken.items()},
             "pytorch_ms": {way: statistics.median(one["pytorch"] for one in each) for way, each in taken.items()},
             "ms": {way: statistics.median(one["ours"] for one in each) for way, each in taken.items()},
+            "pytorch_by_found": statistics.median(one["pytorch"] / one["ours"] for one in taken["found"]),
             "found_by_lent": ratio(taken, "lent", "found"), "spinner_by_one": ratio(taken, "one", "spinner"),
         }  # fmt: skip
         rows.append(row)
@@ -143,11 +177,11 @@ def main() -> None:
     for worker in workers.values():
         os.kill(worker.pid, signal.SIGCONT)
         worker.kill()
-    for name in ("found_by_lent", "spinner_by_one"):
-        values = [row[name] for row in rows]
-        print(f"{name}: geometric mean {mean(values):.3f}, least {min(values):.3f}")
+    print("\n".join(page(rows).splitlines()[-len(SHARES) :]))
     if asked.json:
         asked.json.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    if asked.page:
+        asked.page.write_text(page(rows), "utf-8")
 
 
 if __name__ == "__main__":

@@ -41,8 +41,9 @@ const Path path_table[PATHS] = {
      grouped_channels::prefers, depthwise_channels::plan, depthwise_channels::workspace, depthwise_channels::cuts},
     {"depthwise rows", "one channel per group", true, depthwise_rows::accepts, depthwise_rows::prefers,
      depthwise_rows::plan, depthwise_rows::workspace, depthwise_rows::cuts},
-    {"gemm columns", "weight gradients summed over at most 256 pixels: the cells under every tap in rows", true,
-     gemm_columns::accepts, gemm_columns::prefers, gemm_columns::plan, gemm_columns::workspace, gemm_columns::cuts},
+    {"gemm columns", "weight gradients summed over at most 56 pixels of four images: the cells under every tap in rows",
+     true, gemm_columns::accepts, gemm_columns::prefers, gemm_columns::plan, gemm_columns::workspace,
+     gemm_columns::cuts},
     {"few channels",
      "weight gradients of up to twelve output channels per group (transposed: input channels): vectors along the "
      "pixels",

@@ -35,7 +35,7 @@ const index_t MIN_FEW_PIXELS = 192;             // few_channels: smaller blocks 
 const index_t WEIGHT_TILE_FLOATS = 40000;       // fine cells of a block: 160 KB of L2, beside what is packed
 const index_t MAX_WEIGHT_TAPS = 2048;           // of a tap group
 
-const index_t LISTED_TAPS = 32;                 // that leave padding out: of each the pixels are listed
+const index_t LISTED_TAPS = 32;  // that leave padding out: of each the pixels are listed
 
 // gemm_columns: where it beats gemm_weight, by up to 1.7 times; beyond, packing pays on AVX2 and AVX-512 alike.
 const index_t FEW_PIXELS = 56, FEW_IMAGES = 4;
