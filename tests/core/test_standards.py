@@ -14,7 +14,7 @@ SMALLEST = {"float16": 2**-11, "bfloat16": 2**-8, "float32": 2**-14, "hf32": 2**
             "float8_e5m2": 2**-3}  # fmt: skip
 THRESHOLDS = {  # written a second time, so that an edit of the rows needs two hands
     "mere-mare": {"float16": [2**-10], "bfloat16": [2**-7], "float32": [2**-13], "hf32": [2**-11],
-                  "float8_e4m3fn": [2**-3], "float8_e5m2": [2**-2], "float64": [2**-13]},
+                  "float8_e4m3fn": [2**-3], "float8_e5m2": [2**-2], "any": [2**-13]},
     "mixed": {"float16": [2**-9, 2**-9, 1e-1], "bfloat16": [2**-6, 2**-6, 1], "float32": [2**-10, 2**-16, 1e-2],
               "hf32": [2**-9, 2**-10, 1e-1], "float8_e4m3fn": [2**-2, 2**-4, 4], "float8_e5m2": [2**-1, 2**-3, 8],
               "float64": [2**-10, 2**-16, 1e-2]},
@@ -380,7 +380,7 @@ def test_a_mismatched_infinity_fails_every_standard(row):
 
 
 @pytest.mark.parametrize("name, precision", [
-    ("requant", "float32"), ("mere-mare", "hifloat8"), ("torch", "float8_e5m2"),
+    ("requant", "float32"), ("torch", "float8_e5m2"),
     ("mixed-elementwise", "float64"), ("dual-1000", "hf32"), ("msprobe-ulp", "hf32"), ("small-values", "hifloat8"),
 ])
 def test_a_standard_that_says_nothing_gives_no_verdict(name, precision):

@@ -153,7 +153,7 @@ ALL: tuple[Standard, ...] = (
         (2**-2, 2**-4, 1.0), (2**-1, 2**-3, 1e-1)), deferred=(("hifloat8", "requant"),),
         note="the same document in convgrad's reading: ULP at g"),
     Standard("mere-mare", "2026-04-09", PassRule.MEAN_AND_MAX, ("T",), _by_dtype(
-        (*_SIX, "float64"), (2**-10,), (2**-7,), (2**-13,), (2**-11,), (2**-3,), (2**-2,), (2**-13,)),
+        (*_SIX, ANY_DTYPE), (2**-10,), (2**-7,), (2**-13,), (2**-11,), (2**-3,), (2**-2,), (2**-13,)),
         note="experimental standard, superseded 2026-07-15; lives on as stat_rel_err and in cann-bench"),
     Standard("close", "2026-09", PassRule.CLOSE, ("rtol", "allowed", "atol"), _by_dtype(
         ("float16", "bfloat16", ANY_DTYPE), (1e-3, 1e-3, 1e-8), (1e-3, 1e-3, 1e-8), (1e-4, 1e-4, 1e-8)),
