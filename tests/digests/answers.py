@@ -27,6 +27,7 @@ CHUNK = 50
 _SHORT_CHUNKS = (0, 400)
 """How many requests the short form asks."""
 VOLATILE = re.compile(r"\[PID:\d+\] [\d:.-]+ ")
+_LATER_FIELDS = ("revision", "deterministic")  # random requests leave them at their defaults
 _OF_THE_MACHINE = re.compile(r"   path: .*|  workspace .*")
 
 
@@ -46,9 +47,10 @@ def conformances(request: convgrad.Request) -> list[convgrad.Request]:
 
 def in_python(request: convgrad.Request) -> str:
     """Everything said about a request: verdicts of all products, ways out, both languages, the plan of an accepted."""
-    told = [f"Request({', '.join(f'{f.name}={getattr(request, f.name)!r}' for f in fields(request)[:-1])})"]
-    for asked in conformances(request):
-        told.append(json.dumps(convgrad.explain(asked).as_dict(), ensure_ascii=False, indent=1, sort_keys=True))
+    asked = [f"{f.name}={getattr(request, f.name)!r}" for f in fields(request) if f.name not in _LATER_FIELDS]
+    told = [f"Request({', '.join(asked)})"]
+    for one in conformances(request):
+        told.append(json.dumps(convgrad.explain(one).as_dict(), ensure_ascii=False, indent=1, sort_keys=True))
     told += [str(convgrad.explain(request, language)) for language in ("en", "zh")]
     if convgrad.check(request).ok:
         told.append(_OF_THE_MACHINE.sub("", str(convgrad.plan(request))))

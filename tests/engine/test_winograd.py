@@ -398,7 +398,7 @@ def test_workspace_is_bounded(line):
 
 def workspace_of(one, path):
     image = problem_struct.pack_shapes(one)
-    tail = len(image) - 12  # threads, path, algorithm
+    tail = len(image) - 20  # threads, path, algorithm, deterministic, a gap
     image[tail : tail + 8] = np.array([2, path], np.int32).tobytes()
     memory = (ctypes.c_char * len(image)).from_buffer(image)
     return library.library().cg_workspace_bytes(ctypes.addressof(memory))

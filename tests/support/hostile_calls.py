@@ -633,6 +633,8 @@ DOORS: tuple[Door, ...] = (
     Door("conv_tbc_backward", convgrad.conv_tbc_backward, tbc_arguments, expected=_tbc_gradients, weight=3),
     Door("convolution", convgrad.convolution, forward_arguments, expected=_output, weight=3),
     Door("conv_tbc", convgrad.conv_tbc, tbc_forward_arguments, expected=_tbc_output, weight=2),
+    Door("sample_gradients", convgrad.sample_gradients, conv_arguments, OWN),
+    Door("tree_sum", convgrad.tree_sum, lambda rng: {"parts": _integers(rng, (rng.choice((1, 2, 5)), 2, 3))}, OWN),
     Door("plan.run", _planned_run, plan_arguments, weight=2),
     Door("plan", convgrad.plan, request_arguments, OWN),
     Door("check", convgrad.check, request_arguments, OWN),

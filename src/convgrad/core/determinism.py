@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from convgrad.core import arguments
-from convgrad.core.arrays import AnyArray
+from convgrad.core.arrays import AnyArray, as_array
 from convgrad.core.status import ConvGradError
 
 
@@ -112,9 +112,17 @@ def tree_sum(parts: Sequence[object] | AnyArray) -> AnyArray:
     >>> float(tree_sum(np.float32([1, 2**24, -(2**24)])))
     0.0
     """
-    nodes = [np.asarray(part) for part in parts]
+    if isinstance(parts, (list, tuple)):
+        nodes = [as_array(part, "parts") for part in parts]
+    else:
+        whole = as_array(parts, "parts")
+        nodes = [*whole] if whole.ndim else []
+    wrong = next((str(a.dtype) for a in nodes if np.asarray(a).dtype.kind not in "iuf"), "")
+    if wrong:
+        raise ConvGradError(f"parts must be arrays of numbers, got {wrong}", rule="parts.dtype", value=wrong)
     if not nodes:
         raise ConvGradError("parts must hold one array at least", rule="parts.length", value=0)
+    nodes = [np.asarray(a) for a in nodes]
     if len({(a.shape, a.dtype) for a in nodes}) > 1:
         shapes = ", ".join(sorted({f"{a.shape} {a.dtype}" for a in nodes}))
         raise ConvGradError(f"parts must have one shape and dtype, got {shapes}", rule="parts.shape", value=shapes)

@@ -290,15 +290,17 @@ CHANGED_VERDICTS: tuple[tuple[str, str, str, int, int, int], ...] = (
     ("mixed", "outliers", "fp32 math=hf32", 18, 18, 17),
     ("mixed", "outliers", "fp16", 18, 18, 1),
     ("mixed", "outliers", "bf16", 18, 18, 1),
+    ("double-benchmark:L1", "wide", "fp32", 18, 17, 18),
     ("double-benchmark:L1", "normal", "fp32", 18, 17, 18),
     ("double-benchmark:L1", "outliers", "fp32 math=hf32", 18, 16, 17),
-    ("double-benchmark:L2", "wide", "fp32", 18, 13, 17),
+    ("double-benchmark:L2", "wide", "fp32", 18, 13, 16),
     ("double-benchmark:L2", "wide", "fp32 math=hf32", 18, 15, 17),
     ("double-benchmark:L2", "narrow", "fp32", 18, 17, 18),
     ("double-benchmark:L2", "normal", "fp32", 18, 16, 18),
     ("double-benchmark:L2", "normal", "fp32 math=hf32", 18, 17, 18),
     ("double-benchmark:L2", "outliers", "fp32", 18, 15, 17),
     ("double-benchmark:L2", "outliers", "fp32 math=hf32", 18, 14, 17),
+    ("double-benchmark:L2", "cancellation", "fp32", 18, 17, 18),
 )
 """Standard, values, dtype; results, of which passed before, of which pass now. A test computes them."""
 

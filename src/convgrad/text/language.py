@@ -96,14 +96,18 @@ def _fitting(text: str) -> tuple[int, str] | None:
     found = _catalogue().find(text)
     if found is None and "  " in text:
         return _aligned(text)
-    for between in re.finditer("; ", text) if found is None else ():
+    for between in re.finditer("; ", text):
         parts = text[: between.start()], text[between.end() :]
         if all(_fitting(part) or not _WORDS.search(part) for part in parts):
-            return _joined(parts, "；")
+            joined = _joined(parts, "；")
+            if joined is not None and (found is None or joined[0] > found[0]):
+                found = joined
     for colon in re.finditer(r": ", text):
-        place, rest = text[: colon.start()], _fitting(text[colon.end() :])
-        if rest is not None and (found is None or rest[0] > found[0]):
-            found = rest[0], f"{chinese(place) or place}: {rest[1]}"
+        place, rest = _fitting(text[: colon.start()]), _fitting(text[colon.end() :])
+        if rest is not None:
+            fixed = rest[0] + (place[0] if place else 0)
+            if found is None or fixed > found[0]:
+                found = fixed, f"{place[1] if place else text[: colon.start()]}: {rest[1]}"
     return found
 
 

@@ -30,7 +30,7 @@ def draw_filter_walk(
     title, plane = text("title", title), None if plane is None else whole(plane, "plane")
     reached = sorted({block.window_plane for block in blocks})
     if not reached:
-        raise TilingError("no window plane meets the input: there is no walk to draw", "picture.empty")
+        raise TilingError("blocks are none, no window plane meets the input: there is no walk to draw", "picture.empty")
     if plane is not None and plane not in reached:
         raise TilingError(f"plane must be a window plane that meets the input, one of {reached}, got {plane}",
                           "picture.plane")  # fmt: skip
