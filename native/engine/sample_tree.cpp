@@ -16,8 +16,8 @@ const index_t LINE_BYTES = 64;
 // Samples side by side, each on one thread, as long as all nodes together take no more: beyond it, one after the other.
 const size_t NODES_SIDE_BY_SIDE = size_t(32) << 20;
 enum { MAX_WORKERS = 64, RUNS_PER_WORKER = 4, MAX_RUNS = MAX_WORKERS * RUNS_PER_WORKER };
-const index_t PIECE = 16 << 10;             // elements that one task adds or rounds
-const index_t BLOCK = 1024;                 // ... of which the nodes of a chain of additions stay in L1
+const index_t PIECE = 16 << 10;               // elements that one task adds or rounds
+const index_t BLOCK = 1024;                   // ... of which the nodes of a chain of additions stay in L1
 const index_t MOST_BYTES = index_t(1) << 48;  // of a node: no machine has them
 
 index_t bits_of(index_t n) {
@@ -60,7 +60,11 @@ template <class T> void add_chain(T* right, char* const* parts, index_t count, i
 class Tree {
 public:
     Tree(const cg_problem& p, int contraction, int threads, const TreePlan& plan, RunLeaf leaf)
-        : p_(p), contraction_(contraction), threads_(threads), plan_(plan), run_leaf_(leaf),
+        : p_(p),
+          contraction_(contraction),
+          threads_(threads),
+          plan_(plan),
+          run_leaf_(leaf),
           leaf_(leaf_problem(p, contraction)) {}
 
     int run() {
@@ -109,7 +113,7 @@ private:
 
     // The tree over samples that follow each other; level by level as a binary counter carries.
     int sum_run(index_t first, index_t count, char* stack, int threads, char** total) const {
-        char* of_level[64];   // level k: the node of 2^k leaves that waits for its right neighbour
+        char* of_level[64];  // level k: the node of 2^k leaves that waits for its right neighbour
         char* free_nodes[65];
         index_t free_count = 0;
         for (index_t i = max(plan_.nodes_of_run, 1) - 1; i >= 0; --i) free_nodes[free_count++] = node(stack, i);
@@ -136,7 +140,7 @@ private:
     }
 
     void place(cg_problem* leaf, index_t sample, char* result) const {
-        for (cg_tensor cg_problem::* t : {&cg_problem::fine_operand, &cg_problem::coarse_operand}) {
+        for (cg_tensor cg_problem::*t : {&cg_problem::fine_operand, &cg_problem::coarse_operand}) {
             const cg_tensor& whole = p_.*t;
             if (whole.data != nullptr)
                 (leaf->*t).data = (char*)whole.data + sample * whole.stride[0] * bytes_per_element(whole.dtype);

@@ -2,7 +2,8 @@
 //
 // A leaf is the gradient of one sample, unrounded: float32, or float64 where operands are cast to it. Neighbours are
 // added in pairs, an odd last one goes up as it is, until one is left; that one is rounded, once. So the sum of any
-// samples [i * 2^k, (i + 1) * 2^k) is a node of the tree, whoever computes it, and the bits follow from the samples alone.
+// samples [i * 2^k, (i + 1) * 2^k) is a node of the tree, whoever computes it, and the bits follow from the samples
+// alone.
 //
 //     0   1   2   3   4          the leaf of a sample is that of a batch of one: computed by the path that such a
 //     └(+)┘   └(+)┘   │          problem takes, into memory without strides, so that neither the batch nor the

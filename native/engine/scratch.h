@@ -28,8 +28,8 @@ struct Booking {
 // Memory shared by the tasks of one call: owned by the calling thread, grown when needed, never shrunk below use.
 char* shared_scratch(size_t bytes);
 
-// Memory of the calling thread for the nodes of sample_tree.h; null where there is none. Grows with the weight, so a thread
-// keeps no more of it than a call's usual memory.
+// Memory of the calling thread for the nodes of sample_tree.h; null where there is none. Grows with the weight, so a
+// thread keeps no more of it than a call's usual memory.
 char* tree_scratch(size_t bytes);
 void release_tree_scratch();
 
