@@ -2,6 +2,8 @@
 
 import pytest
 
+import convgrad
+
 torch = pytest.importorskip("torch")
 door = pytest.importorskip("convgrad.torch")
 func = torch.func
@@ -68,3 +70,31 @@ def test_gradients_themselves_are_batched():
         alone = door.conv_backward(g[i], x[i], w, padding=1, output_mask=mask)
         assert alone.bias is None
         assert torch.equal(found[0][i], alone.input) and torch.equal(found[1][i], alone.weight)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_level_3_under_vmap(case):
+    """Gradients of single samples by vmap are leaves: their tree is the gradient of the batch at level 3, and gradients
+    of entries of several samples are each its own tree; both the functions' and autograd's."""
+    x_shape, w_shape, how = CASES[case]
+    function = door.conv_tbc if case == "tbc" else door.convolution
+    backward = door.conv_tbc_backward if case == "tbc" else door.conv_backward
+    at = 1 if case == "tbc" else 0
+    numbers = torch.Generator().manual_seed(5)
+    w = torch.randn(w_shape, generator=numbers)
+    x = torch.randn((*x_shape[:at], 7, *x_shape[at + 1 :]), generator=numbers)
+    g = torch.randn(function(x, w, **how).shape, generator=numbers)
+
+    def of_weight(w, g, x, level=3):
+        return func.grad(lambda w: (function(x, w, **how, deterministic=level) * g).sum())(w)
+
+    whole = backward(g, x, w, **how, deterministic=3)
+    assert not torch.equal(whole.weight, backward(g, x, w, **how).weight)
+    singles = [t.unsqueeze(at + 1).movedim(at, 0) for t in (g, x)]
+    for each in (of_weight, lambda w, g, x: backward(g, x, w, **how, deterministic=3).weight):
+        leaves = func.vmap(each, (None, 0, 0))(w, *singles)
+        assert torch.equal(torch.from_numpy(convgrad.tree_sum(leaves.numpy())), whole.weight)
+        batches = func.vmap(each, (None, 0, 0))(w, torch.stack([g, 2 * g]), torch.stack([x, x.flip(at)]))
+        assert torch.equal(batches[0], whole.weight)
+        turned = backward(2 * g, x.flip(at), w, **how, deterministic=3).weight
+        assert torch.equal(batches[1], turned) and not torch.equal(turned, 2 * whole.weight)

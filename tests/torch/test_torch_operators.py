@@ -202,3 +202,104 @@ def test_every_door_takes_the_algorithm(monkeypatch):
         door.emulate("cpu", algorithm="quick")
     monkeypatch.setenv("CONVGRAD_ALGORITHM", "fast")
     assert np.array_equal(door.conv_backward(g, g, weight.detach(), padding=1)[0], want["fast"].input)
+
+
+LEVELS = {
+    "conv": ((7, 6, 9, 9), (5, 3, 3, 3), (7, 5, 5, 5), {"stride": 2, "padding": 1, "groups": 1}),
+    "transposed": ((7, 6, 5, 4), (6, 2, 3, 3), (7, 4, 11, 9), {"stride": 2, "transposed": True, "groups": 2}),
+    "tbc": ((9, 7, 6), (3, 6, 5), (9, 7, 5), {"pad": 1}),
+}
+
+
+def of_a_level(case, dtype=torch.float32):
+    """Functions of the door and of convgrad, input, weight, bias and grad_output whose sums are not exact, options."""
+    x, w, g, options = LEVELS[case]
+    options = dict(options)
+    if case == "conv":
+        w = (w[0], x[1], *w[2:])
+    channels = g[2] if case == "tbc" else g[1]
+    names = ("conv_tbc", "conv_tbc_backward") if case == "tbc" else ("convolution", "conv_backward")
+    tensors = (tensor(s, i, dtype=dtype) for i, s in enumerate((x, w, (channels,), g)))
+    return [getattr(door, n) for n in names], getattr(convgrad, names[1]), *tensors, options
+
+
+def same_bits(got, want):
+    return all(np.array_equal(a.detach().view(torch.uint8), np.ascontiguousarray(b).view(np.uint8))
+               for a, b in zip(got, want, strict=True))  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("case", LEVELS)
+def test_every_door_takes_the_level(case, dtype):
+    """Gradients, those of autograd and those in buffers have the bits of convgrad's own at every level, at 3 others
+    than at 0; what is no level is refused by every function."""
+    (forward, backward), core, x, w, b, g, options = of_a_level(case, dtype)
+    arrays = [door.functional.array_of(t) for t in (g, x, w)]
+    by_level = [core(*arrays, **options, deterministic=level) for level in range(4)]
+    if dtype is not torch.bfloat16:  # whose rounding may hide the last bits of the sums
+        assert not all(np.array_equal(a, c) for a, c in zip(by_level[0], by_level[3], strict=True))
+    leaves = [t.requires_grad_() for t in (x.clone(), w.clone(), b.clone())]
+    for level in (*range(4), True):
+        want = by_level[level]
+        assert same_bits(backward(g, x, w, **options, deterministic=level), want), level
+        y = forward(*leaves, **options, deterministic=level)
+        assert torch.equal(y, forward(*leaves, **options))
+        assert same_bits(torch.autograd.grad(y, leaves, g), want), level
+        out = tuple(torch.empty_like(t) for t in (x, w, b))
+        assert same_bits(backward(g, x, w, **options, out=out, deterministic=level), want), level
+    for wrong in (4, -1, "3", None, 1.5):
+        for call, tensors in ((forward, (x, w)), (backward, (g, x, w))):
+            with pytest.raises((convgrad.ConvGradError, TypeError), match="deterministic"):
+                call(*tensors, deterministic=wrong)
+
+
+@pytest.mark.parametrize("case", LEVELS)
+def test_the_level_reaches_derivatives_of_derivatives(case):
+    """The weight gradient inside a second derivative is the tree over samples too: bits of convgrad's own call."""
+    (_, backward), core, x, w, _, g, options = of_a_level(case)
+    w = w.requires_grad_()
+    cotangent = tensor(tuple(x.shape), 9, dtype=torch.float32)
+    found = {}
+    for level in (0, 3):
+        grad_input = backward(g, x, w, **options, deterministic=level).input
+        found[level] = torch.autograd.grad(grad_input, w, cotangent)
+        arrays = [t.detach().numpy() for t in (g, cotangent, w)]
+        assert same_bits(found[level], [core(*arrays, **options, deterministic=level).weight]), level
+    assert not torch.equal(found[0][0], found[3][0])
+
+
+def test_operators_with_a_level():
+    """The schema's last argument is the level, 0 where none is given; torch.library finds the operators whole at 3."""
+    _, core, x, w, b, g, options = of_a_level("conv")
+    numbers = ([2, 2], [1, 1], [1, 1], False, [0, 0], 1)
+    ops = torch.ops.convgrad
+    tensors = [t.requires_grad_() for t in (x, w, b)]
+    torch.library.opcheck(ops.convolution.default, (*tensors, *numbers, *HOW, 3))
+    torch.library.opcheck(ops.conv_backward.default, (g, x, w, None, *numbers, [True] * 3, *HOW, 3))
+    for level, given in ((0, {}), (0, {"deterministic": 0}), (3, {"deterministic": 3})):
+        want = core(*(t.detach().numpy() for t in (g, x, w)), **options, deterministic=level)
+        y = ops.convolution(x, w, b, *numbers, *HOW, **given)
+        assert same_bits(torch.autograd.grad(y, (x, w, b), g), want)
+        assert same_bits(ops.conv_backward(g, x, w, None, *numbers, [True] * 3, *HOW, **given), want)
+    t = of_a_level("tbc")[2:6]
+    torch.library.opcheck(ops.conv_tbc.default, (*t[:3], 1, *HOW, 3))
+    torch.library.opcheck(ops.conv_tbc_backward.default, (t[3], *t[:3], 1, *HOW, 3))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_compiled_with_a_level(backend):
+    """One graph under torch.compile keeps the level: bits of the call that is not compiled, which are not level 0's."""
+    (forward, _), _, x, w, b, g, options = of_a_level("conv")
+    tensors = [t.requires_grad_() for t in (x, w, b)]
+
+    def gradients(function, level):
+        return torch.autograd.grad(function(*tensors, level), tensors, g)
+
+    def function(x, w, b, level):
+        return forward(x, w, b, **options, deterministic=level) * 1
+
+    compiled = torch.compile(function, backend=backend, fullgraph=True)
+    by_level = {level: gradients(function, level) for level in (0, 3)}
+    assert not torch.equal(by_level[0][1], by_level[3][1])
+    for level, want in by_level.items():
+        assert all(torch.equal(a, c) for a, c in zip(gradients(compiled, level), want, strict=True))

@@ -13,6 +13,7 @@ from convgrad.calls import requests
 from convgrad.calls.decide import Decision, refusal, remembered
 from convgrad.calls.requests import Attributes
 from convgrad.core.bounded import Bounded
+from convgrad.core.determinism import read_level
 from convgrad.core.plan import Plan, Result
 from convgrad.core.request import (
     DEFAULT_ALGORITHM,
@@ -55,11 +56,14 @@ class Settings:
         )
 
     @staticmethod
-    def of(product: str, math: str | int, conformance: str, algorithm: str | None = None) -> Settings:
+    def of(
+        product: str, math: str | int, conformance: str, algorithm: str | None = None, deterministic: int = 0
+    ) -> Settings:
         """From the names users write; a wrong one raises."""
         return Settings(
             requests.read_product(product), requests.read_math(math), requests.read_conformance(conformance),
             requests.default_algorithm(product) if algorithm is None else read_algorithm("algorithm", algorithm),
+            deterministic=read_level("deterministic", deterministic),
         )
 
 

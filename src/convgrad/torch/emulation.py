@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, overload
 
@@ -145,10 +145,9 @@ def emulate(
     if not isinstance(on_refusal, str) or on_refusal not in ("raise", "record"):
         message = f"on_refusal must be raise or record, got {arguments.told(on_refusal)}"
         raise ConvGradError(message, rule="on_refusal.name", value=on_refusal)
-    settings = Settings.of(product, default_math(math, allow_hf32), conformance, algorithm)
-    level = read_level("deterministic", deterministic)
-    if level == TREE:  # levels below it are one: calls keep the lines they have without one
-        settings = replace(settings, deterministic=level)
+    number, level = default_math(math, allow_hf32), read_level("deterministic", deterministic)
+    # Levels below the tree's are one: calls keep the lines they have without one.
+    settings = Settings.of(product, number, conformance, algorithm, level if level == TREE else 0)
     forward = arguments.flag("forward", forward)
     return Emulation(settings, on_refusal == "record", forward, arguments.threads(threads))
 
@@ -232,9 +231,9 @@ class Emulation:
             self.record.calls.append(Call(self.layers.current(), verdict, "", "pytorch", perf_counter() - started))
         return not verdict.ok
 
-    def _how(self) -> tuple[str, str, str, str, int | None]:
+    def _how(self) -> tuple[str, str, str, str, int | None, int]:
         s = self.settings
-        return MATH_NAMES[s.math], s.product, s.conformance, s.algorithm, self.threads
+        return MATH_NAMES[s.math], s.product, s.conformance, s.algorithm, self.threads, s.deterministic
 
     def _answer(
         self, decision: Decision, started: float, operands: tuple[Tensor, Tensor, Tensor], own: Callable[[], Any]

@@ -12,6 +12,7 @@ from convgrad import functional
 from convgrad.calls import requests
 from convgrad.calls.requests import Numbers, Padding
 from convgrad.core import arguments
+from convgrad.core.determinism import read_level
 from convgrad.core.request import DEFAULT_CONFORMANCE, MATH_NAMES, read_algorithm
 from convgrad.core.status import ConvGradError
 from convgrad.functional import Gradients
@@ -25,6 +26,7 @@ def conv_backward(
     output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
     math: str = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: Sequence[Tensor | None] | None = None, threads: int | None = None,
+    deterministic: int = 0,
 ) -> Gradients[Tensor | Any, Tensor | Any, Tensor | Any]:
     """`convgrad.conv_backward` on torch tensors; differentiable unless `out` is given."""
     _refuse(grad_output=grad_output, input=input, weight=weight)
@@ -35,7 +37,7 @@ def conv_backward(
             array_of(grad_output), array_of(input), array_of(weight), bias_sizes, stride=stride, padding=padding,
             dilation=dilation, transposed=transposed, output_padding=output_padding, groups=groups,
             output_mask=mask, math=math, product=product, conformance=conformance, algorithm=algorithm,
-            out=_arrays(given), threads=_threads(threads),
+            out=_arrays(given), threads=_threads(threads), deterministic=deterministic,
         )
         return Gradients(*(t if wanted else None for t, wanted in zip(given, mask, strict=True)))
     rank = _rank(input)
@@ -44,7 +46,7 @@ def conv_backward(
         grad_output, input, weight, None if bias_sizes is None else _each("bias_sizes", bias_sizes, 1),
         _each("stride", stride, rank), _flat("padding", padding, rank), _each("dilation", dilation, rank),
         arguments.flag("transposed", transposed), _each("output_padding", output_padding, rank),
-        _one("groups", groups), list(mask), *_how(math, product, conformance, algorithm, threads),
+        _one("groups", groups), list(mask), *_how(math, product, conformance, algorithm, threads, deterministic),
     )
     return Gradients(*(t if wanted else None for t, wanted in zip(found, mask, strict=True)))
 
@@ -53,6 +55,7 @@ def conv_tbc_backward(
     grad_output: Tensor, input: Tensor, weight: Tensor, bias: Tensor | None = None, *, pad: int = 0,
     math: str = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: Sequence[Tensor | None] | None = None, threads: int | None = None,
+    deterministic: int = 0,
 ) -> Gradients[Tensor | Any, Tensor | Any, Tensor | Any]:
     """`convgrad.conv_tbc_backward` on torch tensors; differentiable unless `out` is given."""
     _refuse(grad_output=grad_output, input=input, weight=weight)
@@ -64,10 +67,10 @@ def conv_tbc_backward(
         functional.conv_tbc_backward(
             array_of(grad_output), array_of(input), array_of(weight), array_of(bias), pad=pad, math=math,
             product=product, conformance=conformance, algorithm=algorithm, out=_arrays(given),
-            threads=_threads(threads),
+            threads=_threads(threads), deterministic=deterministic,
         )
         return Gradients(*given)
-    how = _how(math, product, conformance, algorithm, threads)
+    how = _how(math, product, conformance, algorithm, threads, deterministic)
     return Gradients(*transforms.call(
         operators.conv_tbc_backward_op, grad_output, input, weight, bias, _one("pad", pad), *how))
 
@@ -76,16 +79,16 @@ def convolution(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, *, stride: Numbers = 1, padding: Padding = 0,
     dilation: Numbers = 1, transposed: bool = False, output_padding: Numbers = 0, groups: int = 1,
     math: str = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None,
-    threads: int | None = None,
+    threads: int | None = None, deterministic: int = 0,
 ) -> Tensor:
-    """The forward pass on torch tensors; its gradients are `conv_backward`'s, with the same math and product."""
+    """The forward pass on torch tensors; its gradients are `conv_backward`'s, with the same math, product and level."""
     _refuse(input=input, weight=weight, **({} if bias is None else {"bias": bias}))
     rank = _rank(input)
     output: Tensor = transforms.call(
         operators.convolution_op, input, weight, bias, _each("stride", stride, rank), _flat("padding", padding, rank),
         _each("dilation", dilation, rank), arguments.flag("transposed", transposed),
         _each("output_padding", output_padding, rank), _one("groups", groups),
-        *_how(math, product, conformance, algorithm, threads),
+        *_how(math, product, conformance, algorithm, threads, deterministic),
     )
     return output
 
@@ -93,11 +96,11 @@ def convolution(
 def conv_tbc(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, *, pad: int = 0, math: str = "keep",
     product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None,
-    threads: int | None = None,
+    threads: int | None = None, deterministic: int = 0,
 ) -> Tensor:
     """The forward pass of the time-batch-channel convolution on torch tensors; its gradients are convgrad's."""
     _refuse(input=input, weight=weight, **({} if bias is None else {"bias": bias}))
-    how = _how(math, product, conformance, algorithm, threads)
+    how = _how(math, product, conformance, algorithm, threads, deterministic)
     output: Tensor = transforms.call(operators.conv_tbc_op, input, weight, bias, _one("pad", pad), *how)
     return output
 
@@ -142,13 +145,14 @@ def _flat(name: str, padding: Any, rank: int) -> list[int]:
 
 
 def _how(
-    math: Any, product: Any, conformance: Any, algorithm: Any, threads: Any
-) -> tuple[str, str, str, str | None, int | None]:
-    """Names that exist, and a number of threads. Without an algorithm the operator asks the environment for one."""
+    math: Any, product: Any, conformance: Any, algorithm: Any, threads: Any, deterministic: Any
+) -> tuple[str, str, str, str | None, int | None, int]:
+    """Names that exist, a number of threads, a level. Without an algorithm the operator asks the environment."""
     return (
         MATH_NAMES[requests.read_math(math)] if isinstance(math, str) else _no_name("math", math),
         requests.read_product(product), requests.read_conformance(conformance),
         None if algorithm is None else read_algorithm("algorithm", algorithm), arguments.threads(threads),
+        read_level("deterministic", deterministic),
     )
 
 

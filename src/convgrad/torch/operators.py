@@ -26,7 +26,7 @@ from convgrad.torch.memory import gradient_like, results_are_channels_last
 _NUMBERS = (
     "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups"
 )
-_HOW = "str math, str product, str conformance, str? algorithm, int? threads"
+_HOW = "str math, str product, str conformance, str? algorithm, int? threads, int deterministic=0"
 
 Pair = tuple[int, int]
 
@@ -53,11 +53,11 @@ def pairs_of(padding: Sequence[int], rank: int) -> list[Pair]:
 def convolution_op(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int, math: str, product: str,
-    conformance: str, algorithm: str | None, threads: int | None,
+    conformance: str, algorithm: str | None, threads: int | None, deterministic: int = 0,
 ) -> Tensor:
     """The forward pass."""
     numbers = calls.Attributes.of((None, stride, padding, dilation, transposed, output_padding, groups, ()))
-    settings = calls.Settings.of(product, math, conformance, algorithm)
+    settings = calls.Settings.of(product, math, conformance, algorithm, deterministic)
     return _computed(calls.decide_forward(settings, input, weight, numbers), input, weight, bias, threads)
 
 
@@ -95,12 +95,13 @@ def conv_backward_op(
     grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sequence[int] | None, stride: Sequence[int],
     padding: Sequence[int], dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int,
     output_mask: Sequence[bool], math: str, product: str, conformance: str, algorithm: str | None, threads: int | None,
+    deterministic: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients; an empty tensor where the mask says no."""
     attributes = calls.Attributes.of(
         (bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask)
     )
-    settings = calls.Settings.of(product, math, conformance, algorithm)
+    settings = calls.Settings.of(product, math, conformance, algorithm, deterministic)
     decision = calls.decide_conv(settings, grad_output, input, weight, attributes)
     if decision.plan is None:
         raise calls.refusal(decision.verdict)
@@ -206,11 +207,11 @@ conv_backward_op.register_autograd(
 )
 def conv_tbc_op(
     input: Tensor, weight: Tensor, bias: Tensor | None, pad: int, math: str, product: str, conformance: str,
-    algorithm: str | None, threads: int | None,
+    algorithm: str | None, threads: int | None, deterministic: int = 0,
 ) -> Tensor:
     """The forward pass of the time-batch-channel convolution."""
-    decision = calls.decide_forward(calls.Settings.of(product, math, conformance, algorithm), input, weight, pad)
-    return _computed(decision, input, weight, bias, threads)
+    settings = calls.Settings.of(product, math, conformance, algorithm, deterministic)
+    return _computed(calls.decide_forward(settings, input, weight, pad), input, weight, bias, threads)
 
 
 @conv_tbc_op.register_fake
@@ -226,10 +227,10 @@ def _(input: Tensor, weight: Tensor, bias: Tensor | None, pad: int, *how: object
 )
 def conv_tbc_backward_op(
     grad_output: Tensor, input: Tensor, weight: Tensor, bias: Tensor, pad: int, math: str, product: str,
-    conformance: str, algorithm: str | None, threads: int | None,
+    conformance: str, algorithm: str | None, threads: int | None, deterministic: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of the time-batch-channel convolution."""
-    settings = calls.Settings.of(product, math, conformance, algorithm)
+    settings = calls.Settings.of(product, math, conformance, algorithm, deterministic)
     decision = calls.decide_tbc(settings, grad_output, input, weight, bias, pad)
     if decision.plan is None:
         raise calls.refusal(decision.verdict)
