@@ -236,6 +236,10 @@ def test_plans_name_their_paths():
         "conv n1 c8>8 i1000000 k3 s1 p0 d100000 g8 fp32",
         "conv n8 c4096>4096 i14x14 k31x31 s1 p15 d1 g4096 fp16",
         "conv n1 c2>2 i4194304 k4194305 s1 p2097152 d1 g2 fp32",
+        "tconv n22 c774>206 i4x93 k4x3 s1 p2x3 d7x32 want=x",  # images whose halo is most of a tile
+        "tconv n29 c7856>3888 i28x174 k6x1 s1x2 p27x21 d9x31 g8 fp16 want=x",
+        "conv n115 c1003>17 i32x12x1 k1x6x6 s32x21x1 p3x4x67 d5x1x21 want=x",  # planes of a few cells, all padded
+        "conv n81 c242>757 i4x3x2 k2x3x3 s1x27x3 p4x2x6 d3x1x2 want=x",
     ],
 )
 def test_workspace_is_bounded(line):

@@ -9,6 +9,7 @@ namespace cg {
 const index_t TILE_FLOATS = 64 << 10;
 const index_t ACCUMULATOR_FLOATS = 256 << 10;
 const index_t SHARED_FLOATS = 1100 << 10;  // packed weights, or partial weight gradients, of all threads
+const size_t TASK_BYTES = 4 << 20;         // of scratch memory, at most: what a thread is promised to cost
 
 enum { CACHE_LINE = 16 };  // floats
 

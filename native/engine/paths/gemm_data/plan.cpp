@@ -198,12 +198,26 @@ static int ordering_path(const cg_problem& p, bool to_fine, int path) {
     return reading_orders(p, to_fine) ? PATH_GEMM_DIRECT : PATH_GEMM_PACKED;
 }
 
+static void set_images(index_t images, Blocks* b) {
+    b->per[0] = images;
+    b->count[0] = ceil_div(b->extent[0], images);
+    b->total = b->count[0] * b->count[1] * b->count[2] * b->count[3];
+}
+
 // Fewer images in a block, where the tile of a K block would not fit.
 static void fit_images(const Spread spread[3], index_t channels, Blocks* b) {
     const index_t one = max(1, tile_floats(*b, spread) / max(1, b->per[0]) * channels);
-    b->per[0] = clamp(TILE_FLOATS / one, 1, b->per[0]);
-    b->count[0] = ceil_div(b->extent[0], b->per[0]);
-    b->total = b->count[0] * b->count[1] * b->count[2] * b->count[3];
+    set_images(clamp(TILE_FLOATS / one, 1, b->per[0]), b);
+}
+
+// What follows from the blocks of a task: columns, tile, groups at once, scratch memory.
+static void book_task(const Gather& g, const Spread spread[3], index_t panel, int threads, GatherPass* pass) {
+    const Blocks& b = pass->blocks;
+    pass->columns = block_columns(*pass, b, spread, panel);
+    const index_t planes = b.per[0] * spread[0].slots * (b.per[1] + spread[0].span) * spread[1].slots * spread[2].slots;
+    pass->tile_channel = tile_floats(b, spread) + planes * CACHE_LINE;  // planes may be padded
+    pass->groups_at_once = groups_at_once(g, *pass, threads);
+    book_scratch(spread, panel, pass);
 }
 
 bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassList& list, index_t number, int lanes,
@@ -245,12 +259,13 @@ bool plan_pass(const Gather& g, const cg_problem& p, bool to_fine, const PassLis
         deepen_blocks(spread, panel, threads, pass);
     }
     if (pass->blocks.per[3] != pass->blocks.extent[3]) pass->shared_columns = 0;
-    pass->columns = block_columns(*pass, pass->blocks, spread, panel);
-    const index_t planes = pass->blocks.per[0] * spread[0].slots * (pass->blocks.per[1] + spread[0].span) *
-                           spread[1].slots * spread[2].slots;
-    pass->tile_channel = tile_floats(pass->blocks, spread) + planes * CACHE_LINE;  // planes may be padded
-    pass->groups_at_once = groups_at_once(g, *pass, threads);
-    book_scratch(spread, panel, pass);
+    book_task(g, spread, panel, threads, pass);
+    // Wide halos and planes of a few cells, all of them padded, can make the tile of many images several times as large
+    // as its cells say. What orders a sum does not see how many images a block has.
+    while (pass->task.bytes > TASK_BYTES && pass->blocks.per[0] > 1) {
+        set_images((pass->blocks.per[0] + 1) / 2, &pass->blocks);
+        book_task(g, spread, panel, threads, pass);
+    }
     return true;
 }
 
