@@ -122,6 +122,100 @@ def test_products_and_algorithms(how):
     same(pulled[1], wanted.weight)
 
 
+LEVELS = {
+    "conv": ((7, 6, 9, 9), (5, 6, 3, 3), {"stride": 2, "padding": 1}),
+    "transposed": ((7, 6, 5, 4), (6, 8, 3, 3), {"stride": 2, "transposed": True, "groups": 2}),
+    "tbc": ((9, 7, 6), (3, 6, 5), {"pad": 1}),
+}
+
+
+def of_a_level(case, dtype="float32"):
+    """Functions of the door and of convgrad; grad_output, input, weight, bias whose sums are not exact; options."""
+    x, w, how = LEVELS[case]
+    names = ("conv_tbc", "conv_tbc_backward") if case == "tbc" else ("convolution", "conv_backward")
+    channels = w[2] if case == "tbc" else w[1] * how.get("groups", 1) if how.get("transposed") else w[0]
+    rng = np.random.default_rng(5)
+    y = getattr(convgrad, names[0])(np.ones(x, "f4"), np.ones(w, "f4"), **how).shape
+    tensors = [jnp.asarray(rng.standard_normal(shape), dtype) for shape in (y, x, w, (channels,))]
+    return [getattr(door, n) for n in names], getattr(convgrad, names[1]), tensors, how
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("case", LEVELS)
+def test_every_function_takes_the_level(case, dtype):
+    """Gradients at levels 0 to 3, compiled, and as derivatives, have the bits of convgrad's own, at 3 others than at 0;
+    what is no level is refused by every function."""
+    (forward, backward), core, (g, x, w, b), how = of_a_level(case, dtype)
+    by_level = [core(*map(np.asarray, (g, x, w)), **how, deterministic=level) for level in range(4)]
+    if dtype == "float32":
+        assert not np.array_equal(by_level[0].weight, by_level[3].weight)
+        assert not np.array_equal(by_level[0].bias, by_level[3].bias)
+    for level, wanted in enumerate(by_level):
+        found = jax.jit(lambda *t, level=level: backward(*t, **how, deterministic=level))(g, x, w)
+        pulled = jax.vjp(lambda *t, level=level: forward(*t, **how, deterministic=level), x, w, b)[1](g)
+        for one, two, other in zip(found, pulled, wanted, strict=True):
+            same(one, other)
+            same(two, other)
+    for wrong in (4, -1, "3", None, 1.5):
+        for call, tensors in ((forward, (x, w)), (backward, (g, x, w))):
+            with pytest.raises((convgrad.ConvGradError, TypeError), match="deterministic"):
+                call(*tensors, deterministic=wrong)
+
+
+@pytest.mark.parametrize("case", LEVELS)
+def test_level_3_of_batches_and_second_derivatives(case):
+    """Gradients of single samples by vmap are leaves of the batch's tree, entries of several samples have a tree each;
+    the weight gradient inside a second derivative is the tree too."""
+    (forward, backward), core, (g, x, w, _), how = of_a_level(case)
+    at = 1 if case == "tbc" else 0
+    whole = backward(g, x, w, **how, deterministic=3)
+
+    def of_weight(g, x):
+        return jax.vjp(lambda w: forward(x, w, **how, deterministic=3), w)[1](g)[0]
+
+    singles = [jnp.moveaxis(jnp.expand_dims(t, at + 1), at, 0) for t in (g, x)]
+    for each in (of_weight, lambda g, x: backward(g, x, w, **how, deterministic=3).weight):
+        leaves = jax.jit(jax.vmap(each))(*singles)
+        same(convgrad.tree_sum(np.asarray(leaves)), whole.weight)
+        turned = jnp.flip(x, at)
+        both = jax.vmap(each)(jnp.stack([g, 2 * g]), jnp.stack([x, turned]))
+        same(both[0], whole.weight)
+        same(both[1], core(*map(np.asarray, (2 * g, turned, w)), **how, deterministic=3).weight)
+
+    def grad_input(w):
+        return backward(g, x, w, **how, deterministic=3).input
+
+    cotangent = jnp.asarray(np.random.default_rng(6).standard_normal(x.shape), x.dtype)
+    same(jax.vjp(grad_input, w)[1](cotangent)[0],
+         core(*map(np.asarray, (g, cotangent, w)), **how, deterministic=3).weight)  # fmt: skip
+
+
+def test_level_3_needs_no_interpreter(monkeypatch):
+    """XLA calls the engine itself at level 3 as well; where it cannot, the interpreter gives the same bits."""
+    from convgrad.jax import calls
+
+    (_, backward), _, (g, x, w, _), how = of_a_level("conv")
+    program = jax.jit(lambda *t: backward(*t, **how, deterministic=3))
+    text = program.lower(g, x, w).as_text()
+    assert f"@{calls.TARGET}" in text and "callback" not in text
+    wanted = program(g, x, w)
+    monkeypatch.setattr(calls, "registered", lambda: False)
+    for one, other in zip(jax.jit(lambda *t: backward(*t, **how, deterministic=3))(g, x, w), wanted, strict=True):
+        same(one, other)
+
+
+def test_level_3_of_winograd_sums():
+    """The 950's own weight sums are leaves here too: bits of convgrad's own call, which are not level 0's."""
+    rng = np.random.default_rng(11)
+    g, x, w = (rng.standard_normal(s).astype("f4") for s in ((3, 256, 12, 12), (3, 256, 12, 12), (256, 256, 3, 3)))
+    how = {"padding": 1, "product": "950", "conformance": "runtime", "output_mask": (False, True, True)}
+    wanted = [convgrad.conv_backward(g, x, w, **how, deterministic=level) for level in (0, 3)]
+    assert not np.array_equal(wanted[0].weight, wanted[1].weight)
+    found = door.conv_backward(g, x, w, **how, deterministic=3)
+    same(found.weight, wanted[1].weight)
+    same(found.bias, wanted[1].bias)
+
+
 def test_a_list_that_holds_itself_leaves_the_stack_as_it_was():
     """It is refused by name, and functions may call each other as deep as before."""
     endless: list = [1]

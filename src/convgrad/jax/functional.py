@@ -26,22 +26,24 @@ def convolution(
     input: Any, weight: Any, bias: Any = None, *, stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1,
     transposed: bool = False, output_padding: Numbers = 0, groups: int = 1, math: str | int = "keep",
     product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None,
-    threads: int | None = None,
+    threads: int | None = None, deterministic: int = 0,
 ) -> Any:
-    """The forward pass; its derivatives are `conv_backward`'s, with the same math and product."""
+    """The forward pass; its derivatives are `conv_backward`'s, with the same math, product and level."""
     x, w = _array(input, "input"), _array(weight, "weight")
     attributes = _attributes(x, stride, padding, dilation, transposed, output_padding, groups)
-    call = _call(Operator.CONV, x, w, attributes, 0, _rules(math, product, conformance, algorithm), threads)
+    rules = _rules(math, product, conformance, algorithm, deterministic)
+    call = _call(Operator.CONV, x, w, attributes, 0, rules, threads)
     return _forward(call, x, w, bias)
 
 
 def conv_tbc(
     input: Any, weight: Any, bias: Any = None, *, pad: int = 0, math: str | int = "keep", product: str = "cpu",
     conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None, threads: int | None = None,
+    deterministic: int = 0,
 ) -> Any:
     """The forward pass of the time-batch-channel convolution."""
     x, w = _array(input, "input"), _array(weight, "weight")
-    rules = _rules(math, product, conformance, algorithm)
+    rules = _rules(math, product, conformance, algorithm, deterministic)
     return _forward(_call(Operator.TBC, x, w, Attributes(), arguments.number("pad", pad), rules, threads), x, w, bias)
 
 
@@ -50,22 +52,24 @@ def conv_backward(
     transposed: bool = False, output_padding: Numbers = 0, groups: int = 1,
     output_mask: Sequence[bool] = (True, True, True), math: str | int = "keep", product: str = "cpu",
     conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None, threads: int | None = None,
+    deterministic: int = 0,
 ) -> Gradients[Any, Any, Any]:
     """The gradients of a 1-D, 2-D or 3-D convolution, plain or transposed; `None` where the mask says no."""
     g, x, w = _array(grad_output, "grad_output"), _array(input, "input"), _array(weight, "weight")
     mask = arguments.flags("output_mask", output_mask)
     attributes = _attributes(x, stride, padding, dilation, transposed, output_padding, groups)
-    rules = _rules(math, product, conformance, algorithm)
+    rules = _rules(math, product, conformance, algorithm, deterministic)
     return _gradients(_call(Operator.CONV, x, w, attributes, 0, rules, threads, g), g, x, w, mask)
 
 
 def conv_tbc_backward(
     grad_output: Any, input: Any, weight: Any, *, pad: int = 0, math: str | int = "keep", product: str = "cpu",
     conformance: str = DEFAULT_CONFORMANCE, algorithm: str | None = None, threads: int | None = None,
+    deterministic: int = 0,
 ) -> Gradients[Any, Any, Any]:
     """The gradients of the time-batch-channel convolution."""
     g, x, w = _array(grad_output, "grad_output"), _array(input, "input"), _array(weight, "weight")
-    rules = _rules(math, product, conformance, algorithm)
+    rules = _rules(math, product, conformance, algorithm, deterministic)
     call = _call(Operator.TBC, x, w, Attributes(), arguments.number("pad", pad), rules, threads, g)
     return _gradients(call, g, x, w, (True, True, True))
 
@@ -137,12 +141,12 @@ def _attributes(
     )
 
 
-def _rules(math: Any, product: Any, conformance: Any, algorithm: Any) -> Rules:
+def _rules(math: Any, product: Any, conformance: Any, algorithm: Any, deterministic: Any) -> Rules:
     key = requests.read_product(product)
     name = requests.default_algorithm(key) if algorithm is None else algorithm
     number = requests.read_math(math)
     word = MATH_NAMES[number] if 0 <= number < len(MATH_NAMES) else number
-    return Rules(**Rules(word, key, conformance, name).read())
+    return Rules(**Rules(word, key, conformance, name, deterministic=deterministic).read())
 
 
 def _call(
