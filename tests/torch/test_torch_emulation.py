@@ -1,7 +1,9 @@
 """`convgrad.torch.emulate`: whose gradients they are, which calls are seen, what is refused."""
 
 import copy
+import gc
 import threading
+import weakref
 from collections import Counter
 
 import numpy as np
@@ -308,6 +310,20 @@ def test_an_emulation_can_be_entered_again():
             gradients(layer, x)
     gradients(layer, x)
     assert [call.layer for call in record] == ["ConvTbc", "ConvTbc"]
+
+
+def test_what_was_entered_is_let_go_and_not_before():
+    """The handle autograd sees an emulation through is counted as often as it is held, whatever PyTorch's does."""
+    emulation, x = door.emulate("A2"), torch.ones(1, 1, 5, 5)
+    for _ in range(20):  # PyTorch 2.10 let go of it too early: other objects stood in its place, or nothing
+        with emulation as record:
+            torch.nn.Conv2d(1, 1, 3)(x).sum().backward()
+            gc.collect()
+    assert len(record) == 20
+    gone = weakref.ref(emulation)
+    del emulation
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_kept_graph_can_be_used_twice():

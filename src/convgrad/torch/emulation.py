@@ -6,6 +6,7 @@ torch.conv_tbc has no backward operator of its own, so a function mode replaces 
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -306,8 +307,29 @@ def _outside() -> AbstractContextManager[None]:
     return _innermost_is(None if entered is None else entered.outer)
 
 
-def _switch(entered: _Entered | None) -> None:
+def _stash(entered: _Entered | None) -> None:
+    if _STEALS:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(entered))
     torch._C._stash_obj_in_tls(_STASH, entered)
+
+
+def _steals() -> bool:
+    """Whether a stashed object's reference is taken without being counted, as PyTorch 2.10 does; later ones count."""
+    probe = object()
+    before = sys.getrefcount(probe)
+    torch._C._stash_obj_in_tls(_STASH, probe)
+    stolen = sys.getrefcount(probe) == before
+    if stolen:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(probe))
+    return stolen
+
+
+_STEALS = _steals()
+_stash(None)
+
+
+def _switch(entered: _Entered | None) -> None:
+    _stash(entered)
     torch._C._dispatch_tls_set_dispatch_key_included(_KEY, entered is not None)
 
 
