@@ -128,6 +128,22 @@ def test_blocks_stay_within_the_limits_unless_they_are_single_cells(n, c, f, g, 
     assert weight_block <= max(weight, 36)
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 4), st.integers(1, 3), st.integers(4, 20), st.integers(40, 40000),
+       st.integers(10, 400), st.integers(10, 40000))  # fmt: skip
+def test_level_3_is_cut_at_nodes_of_the_tree_only(n, c, g, size, data, weight, work):
+    """Whole samples: 2^k to a block, the last may be shorter, or one block; the limits hold where a sample fits, and no
+    block of twice as many samples would have."""
+    made = partition(plan(Request.parse(f"conv n{n} c{c * g}>{c * g} i{size}x{size} k3x3 p1 g{g} det=3")),
+                     Limits(data, weight, work))  # fmt: skip
+    assert {len(cuts) - 1 for cuts in (*made.coarse, *made.fine, *made.weight_cuts, made.groups)} == {1}
+    run = made.batch[1]
+    assert run == n or (run & (run - 1) == 0 and made.batch == (*range(0, n, run), n))
+    sample_bytes, sample_work = 4 * 2 * c * g * size**2, g * c * c * size**2 * 9
+    most = min(data // sample_bytes, work // sample_work)
+    assert run == max(1, min(n, most)) if run == n else run <= max(1, most) < 2 * run
+
+
 def test_limits_are_part_of_the_promise():
     """Changing a limit changes the summation tree, and so the last bits of every large gradient: a deliberate act."""
     assert Limits(64 << 20, 16 << 20, 1 << 34) == LIMITS

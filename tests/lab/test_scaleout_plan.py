@@ -18,6 +18,8 @@ LINES = (
     "conv n1 c4>4 i32x32 k5x5 p2",
     "tconv n2 c4>3 i16x16 k3x3 s2 p1 want=xw",
     "conv n3 c6>8 i9x9 k3x3 want=w",
+    "conv n7 c4>6 i6x5 k3x3 s2 p1 g2 det=3",
+    "tconv n5 c4>3 i4x4 k3x3 s2 p1 want=xw det=3",
 )
 
 
@@ -33,7 +35,7 @@ def test_tasks_and_bytes_are_those_of_the_graph(line):
         ]
         gradients = convgrad.dask.conv_backward(
             *operands, stride=request.stride, padding=request.padding, transposed=request.transposed,
-            groups=request.groups, output_mask=request.output_mask,
+            groups=request.groups, output_mask=request.output_mask, deterministic=request.deterministic,
         )
     keys = {}
     for gradient in gradients:
@@ -61,6 +63,17 @@ def test_one_worker_moves_nothing_and_more_workers_gain():
     assert 1 >= one.efficiency >= two.efficiency >= many.efficiency > 0.5
     assert one.expected_seconds > two.expected_seconds > many.expected_seconds
     assert one.depth == two.depth == many.depth == 8
+
+
+def test_the_memory_of_level_3():
+    """Workers hold nodes of the tree too: what the engine asks for a task's block is within what the page counts."""
+    for line, nodes in (("conv n64 c64>64 i224x224 k3x3 p1", 2), ("conv n8 c512>512 i7x7 k3x3 p1", 4)):
+        usual, tree = (scale_out(plan(Request.parse(line + level)), 4).memory for level in ("", " det=3"))
+        assert usual.nodes == 0 and tree.nodes >= nodes * tree.partial
+        assert tree.total - tree.nodes == usual.total
+    line = "conv n8 c512>512 i7x7 k3x3 p1 want=w"
+    engine = [plan(Request.parse(line + level)).workspace_bytes for level in ("", " det=3")]
+    assert engine[1] - engine[0] <= tree.nodes
 
 
 def test_more_workers_than_blocks():

@@ -121,14 +121,28 @@ def even_cuts(size: int, pieces: int) -> Cuts:
 
 
 def partition(plan: Plan, limits: Limits | None = None) -> Partition:
-    """The blocks of a plan: channels are cut only for a large weight; data by batch, then groups, then positions."""
+    """The blocks of a plan: channels are cut only for a large weight; data by batch, then groups, then positions.
+
+    At level 3 of determinism by batch only, at nodes of the tree over samples, however large a sample is.
+    """
     limits = limits or LIMITS
     g = plan.problem.geometry
     if plan.problem.empty:
-        return _assembled(plan, 1, g.groups, 1, 1, (1, 1, 1))
+        return _assembled(plan, even_cuts(g.batch, g.batch), g.groups, 1, 1, (1, 1, 1))
+    if plan.by_samples:
+        return _assembled(plan, _cut_at_nodes(g, limits, item_bytes(plan)), g.groups, 1, 1, (1, 1, 1))
     group_run, coarse_parts, fine_parts = _cut_weight(g, limits.weight_bytes // item_bytes(plan))
     batch_run, group_run, pieces = _cut_data(g, group_run, min(coarse_parts, fine_parts), limits, item_bytes(plan))
-    return _assembled(plan, batch_run, group_run, coarse_parts, fine_parts, pieces)
+    batch = even_cuts(g.batch, -(-g.batch // batch_run))
+    return _assembled(plan, batch, group_run, coarse_parts, fine_parts, pieces)
+
+
+def _cut_at_nodes(g: Geometry, limits: Limits, item: int) -> Cuts:
+    """Samples i * 2^k to (i + 1) * 2^k are a node of the tree over samples; the last block may be shorter."""
+    run = _largest(g.batch, lambda samples: _fits(g, limits, item, samples, g.groups, (1, 1, 1), 1))
+    if run < g.batch:
+        run = 1 << run.bit_length() - 1
+    return (*range(0, g.batch, run), g.batch)
 
 
 def _cut_weight(g: Geometry, most: int) -> tuple[int, int, int]:
@@ -153,13 +167,7 @@ def _cut_data(
     pieces = [1, 1, 1]
 
     def fits(samples: int, groups: int) -> bool:
-        cells = [-(-a.coarse // p) for a, p in zip(g.axes, pieces, strict=True)]
-        below = [min(a.fine, o * a.stride) for a, o in zip(g.axes, cells, strict=True)]
-        coarse, fine = g.coarse_channels // g.groups, g.fine_channels // g.groups
-        data = samples * groups * (coarse * prod(cells) + fine * prod(below)) * item
-        # A data gradient sums over all channels of a group, for one part of the channels it has itself.
-        work = samples * groups * coarse * fine * prod(cells) * g.taps // channel_parts
-        return data <= limits.data_bytes and work <= limits.multiply_adds
+        return _fits(g, limits, item, samples, groups, pieces, channel_parts)
 
     if fits(1, group_run):
         return _largest(g.batch, lambda samples: fits(samples, group_run)), group_run, (1, 1, 1)
@@ -170,6 +178,19 @@ def _cut_data(
             break
         pieces[axis] = min(pieces[axis] * 2, g.axes[axis].coarse)
     return 1, group_run, (pieces[0], pieces[1], pieces[2])
+
+
+def _fits(
+    g: Geometry, limits: Limits, item: int, samples: int, groups: int, pieces: Sequence[int], channel_parts: int
+) -> bool:
+    """Whether a block of so many samples, groups and pieces of positions stays within the limits."""
+    cells = [-(-a.coarse // p) for a, p in zip(g.axes, pieces, strict=True)]
+    below = [min(a.fine, o * a.stride) for a, o in zip(g.axes, cells, strict=True)]
+    coarse, fine = g.coarse_channels // g.groups, g.fine_channels // g.groups
+    data = samples * groups * (coarse * prod(cells) + fine * prod(below)) * item
+    # A data gradient sums over all channels of a group, for one part of the channels it has itself.
+    work = samples * groups * coarse * fine * prod(cells) * g.taps // channel_parts
+    return data <= limits.data_bytes and work <= limits.multiply_adds
 
 
 def _largest(most: int, fits: Callable[[int], bool]) -> int:
@@ -197,7 +218,7 @@ def _cheapest_axis(axes: Sequence[Axis], pieces: Sequence[int]) -> int | None:
 
 
 def _assembled(
-    plan: Plan, batch_run: int, group_run: int, coarse_parts: int, fine_parts: int, pieces: tuple[int, int, int]
+    plan: Plan, batch: Cuts, group_run: int, coarse_parts: int, fine_parts: int, pieces: tuple[int, int, int]
 ) -> Partition:
     g = plan.problem.geometry
     groups = even_cuts(g.groups, -(-g.groups // max(1, group_run)))
@@ -206,7 +227,7 @@ def _assembled(
     per_group = (g.coarse_channels // max(1, g.groups), g.fine_channels // max(1, g.groups))
     window_channels = even_cuts(per_group[1], fine_parts)
     return Partition(
-        plan, even_cuts(g.batch, -(-g.batch // max(1, batch_run))),
+        plan, batch,
         _channel_cuts(groups, per_group[0], coarse_parts), _channel_cuts(groups, per_group[1], fine_parts),
         window_channels, groups, (coarse[0], coarse[1], coarse[2]), (fine[0], fine[1], fine[2]),
     )
@@ -291,7 +312,10 @@ def natural(values: tuple[Any, ...], order: AxisOrder) -> tuple[Any, ...]:
 
 
 def block_plan(plan: Plan, geometry: Geometry, step: Step) -> Plan:
-    """The plan of one block: one step with the parent's casts, on the block's own sizes."""
+    """The plan of one block: one step with the parent's casts, on the block's own sizes.
+
+    A block of whole samples goes about a sample as the whole problem does.
+    """
     p, r = plan.problem, plan.problem.request
     go, x = geometry.coarse_shape, geometry.fine_shape
     if p.transposed:
@@ -303,7 +327,8 @@ def block_plan(plan: Plan, geometry: Geometry, step: Step) -> Plan:
         input=replace(r.input, shape=natural(x, p.data_order)),
         weight=replace(r.weight, shape=natural(geometry.weight_shape, p.weight_order)),
     )
-    return Plan(replace(p, request=request, geometry=geometry, empty=False), plan.operand, plan.accumulate, (step,))
+    problem = replace(p, request=request, geometry=geometry, empty=False)
+    return Plan(problem, plan.operand, plan.accumulate, (step,), ways=plan.ways if plan.by_samples else ())
 
 
 def unrounded(plan: Plan, step: Step) -> Step:

@@ -1,7 +1,8 @@
 """Gradients of arrays larger than memory: the functional API on dask arrays.
 
 Calls are checked at once, by the same rules as everywhere; what they return is lazy. The work is cut into blocks that
-depend on the problem only, so results have the same bits for any chunking, any scheduler and any number of workers.
+depend on the problem only, so results have the same bits for any chunking, any scheduler and any number of workers. At
+level 3 of determinism they are the bits of `convgrad`'s own functions.
 """
 
 from __future__ import annotations
@@ -40,11 +41,13 @@ def conv_backward(
     output_padding: Numbers = 0, groups: int = 1, output_mask: Sequence[bool] = (True, True, True),
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
+    deterministic: int = 0,
 ) -> Gradients[Any, Any, Any]:
     """Lazy gradients of a 1-D, 2-D or 3-D convolution, plain or transposed; arguments as `convgrad.conv_backward`.
 
     Operands are dask arrays (or anything the functional API takes), chunked in any way. `threads` is the number of
     engine threads of one task; by default a task has one core when others may run beside it, else all of them.
+    At `deterministic=3` a task computes whole samples, and every gradient has the bits of `convgrad.conv_backward`.
 
     >>> import dask.array as da, convgrad.dask
     >>> x = da.ones((8, 2, 16, 16), chunks=(2, 2, 16, 16), dtype="float32")
@@ -55,7 +58,8 @@ def conv_backward(
     _refuse_buffers(out)
     g, x, w = operand(grad_output, "grad_output"), operand(input, "input"), operand(weight, "weight")
     asked = Attributes(bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask)
-    rules = Rules(math, product, conformance, default_algorithm(product) if algorithm is None else algorithm)
+    chosen = default_algorithm(product) if algorithm is None else algorithm
+    rules = Rules(math, product, conformance, chosen, deterministic=deterministic)
     return _lazy(conv_backward_request(spec_of(g), spec_of(x), spec_of(w), asked, rules), g, x, w, threads)
 
 
@@ -63,13 +67,15 @@ def conv_tbc_backward(
     grad_output: object, input: object, weight: object, bias: object | None = None, *, pad: int = 0,
     math: str | int = "keep", product: str = "cpu", conformance: str = DEFAULT_CONFORMANCE,
     algorithm: str | None = None, out: Sequence[object] | None = None, threads: int | None = None,
+    deterministic: int = 0,
 ) -> Gradients[Any, Any, Any]:
     """Lazy gradients of the time-batch-channel convolution; arguments as `convgrad.conv_tbc_backward`."""
     _refuse_buffers(out)
     g, x, w = operand(grad_output, "grad_output"), operand(input, "input"), operand(weight, "weight")
     b = None if bias is None else operand(bias, "bias")
     specs = (spec_of(g, "ND"), spec_of(x, "ND"), spec_of(w, "ND"), None if b is None else spec_of(b, "ND"))
-    rules = Rules(math, product, conformance, default_algorithm(product) if algorithm is None else algorithm)
+    chosen = default_algorithm(product) if algorithm is None else algorithm
+    rules = Rules(math, product, conformance, chosen, deterministic=deterministic)
     return _lazy(tbc_backward_request(*specs, pad, rules), g, x, w, threads)
 
 

@@ -9,6 +9,9 @@
               └────────(+)──────┘             │
                         └────────(+)──────────┘
                                   └── rounded once, to the dtype of the result
+
+At level 3 of determinism a block is 2^k whole samples and its leaf a node of the tree over samples, which the engine
+adds up: these pairs are the rest of that tree.
 """
 
 from __future__ import annotations

@@ -53,6 +53,8 @@ TASK_SECONDS = 1e-3
 SCHEDULER_SECONDS = 2e-4
 WORKER_BYTES = 120 << 20
 """A worker that has imported everything and computed nothing: Python, NumPy, Dask."""
+_NODES_SIDE_BY_SIDE = 32 << 20
+"""Of native/engine/sample_tree.cpp: beyond it samples are computed one after the other."""
 
 
 # ---- memory ----------------------------------------------------------------------------------------------------
@@ -62,7 +64,7 @@ WORKER_BYTES = 120 << 20
 class Memory:
     """The most memory a worker needs, in bytes, when its arrays are chunked as the blocks are.
 
-    total = WORKER_BYTES + threads * (4 * data + weight + result) + (depth + threads + 1) * partial
+    total = WORKER_BYTES + threads * (4 * data + weight + result + nodes) + (depth + threads + 1) * partial
 
     Four times the data of a block: the chunks a task reads, their copy with the halo, the chunks loaded ahead for
     the next task, and pieces on their way to or from a neighbour.
@@ -72,6 +74,8 @@ class Memory:
     weight: int
     result: int
     partial: int
+    nodes: int
+    """Of the tree over samples that a task adds by itself, at level 3 of determinism."""
     total: int
 
 
@@ -91,8 +95,11 @@ def memory_per_worker(made: Partition, threads: int = 1) -> Memory:
     wide = max(groups * (g.coarse_channels // g.groups) * columns, rows * (g.fine_channels // g.groups))
     weight = wide * g.taps * _bytes(r.weight.dtype)
     data, result = fine + coarse, coarse if made.plan.problem.transposed else fine
-    total = WORKER_BYTES + threads * (4 * data + weight + result) + (made.depth + threads + 1) * partial
-    return Memory(data, weight, result, partial, total)
+    # One sample after the other, or side by side where their nodes are few.
+    nodes = max((1 + (samples - 1).bit_length()) * partial, min(_NODES_SIDE_BY_SIDE, 2 * samples * partial))
+    nodes *= made.plan.by_samples
+    total = WORKER_BYTES + threads * (4 * data + weight + result + nodes) + (made.depth + threads + 1) * partial
+    return Memory(data, weight, result, partial, nodes, total)
 
 
 def _bytes(dtype: str) -> int:
