@@ -48,6 +48,7 @@ const index_t MAX_DEPTHWISE_TAPS = 16384;        // of a tap group
 const index_t WIDE_WINDOW = 9;                   // columns from which vectors go along the window
 const index_t DEPTHWISE_TASK_FLOATS = 1 << 17;   // tiles and sums of channels copied together: 512 KB
 const index_t DEPTHWISE_TASK_PRODUCTS = 400000;  // make a task worth handing out
+const index_t DEPTHWISE_TASKS = 64;              // of a weight gradient at least, where a task takes several channels
 
 // depthwise_channels, grouped_channels
 const index_t CHANNEL_BLOCK_PIXELS = 1024;  // of a block, before threads are taken into account

@@ -92,7 +92,8 @@ static void depthwise_task(GatherRun& run, index_t channel_begin, index_t channe
     for (index_t channel = channel_begin; channel < channel_end; ++channel) {
         const float* weights = run.packed + (channel - run.first_chunk) * pass.reduction;
         for (index_t kb = 0; kb < k_blocks; ++kb) {
-            if (described != kb) {
+            const bool padding_zeroed = described == kb;  // the tile is that of the channel before
+            if (!padding_zeroed) {
                 described = kb;
                 const KBlock k = k_block(run, kb);
                 place_tile(pass, g, k, &t);
@@ -106,7 +107,8 @@ static void depthwise_task(GatherRun& run, index_t channel_begin, index_t channe
                 }
             }
             fill_tile(run.source, g.source_extent, t, box, channel, 1,
-                      pass.classes.per[0] == 1 ? &correlation[0].axis[0] : nullptr, tile, &report);
+                      pass.classes.per[0] == 1 ? &correlation[0].axis[0] : nullptr, tile, &report, nullptr,
+                      padding_zeroed);
             PlanePrefetch prefetch;
             if (channel + 1 < channel_end)
                 prefetch =

@@ -68,6 +68,10 @@ static void plan_depthwise_weight(const cg_problem& p, DepthwiseWeightPlan* plan
         plan->partials = clamp(32 / windows, 1, min(plan->blocks.total, SHARED_FLOATS / (windows * plan->max_taps)));
     plan->sums_bias = p.bias.data != nullptr && p.bias_source == 0 && plan->partials == 1 && plan->group_count == 1 &&
                       together == 1 && plan->blocks.total == plan->blocks.count[0] && plan_bias(p).joined;
+    // The padding of a tile stays zero from one channel to the next: a quarter of the time of planes of 14 x 14.
+    plan->in_turn = 1;
+    if (plan->partials == 1 && plan->group_count == 1 && together == 1 && plan->blocks.total == plan->blocks.count[0])
+        plan->in_turn = clamp(p.groups / DEPTHWISE_TASKS, 1, 16);
     plan->task.bytes = plan->shared.bytes = 0;
     plan->tile = plan->task.book<float>(tile * together + 128);
     plan->coarse = plan->task.book<float>(coarse * together);
@@ -102,7 +106,7 @@ void depthwise_rows::cuts(const Call& call, const Plan& whole, int64_t cuts[CG_C
     const DepthwiseWeightPlan& plan = whole.depthwise_weight;
     set_block_cuts(plan.blocks, cuts);
     cuts[CG_CUT_WINDOW] = plan.group_count;
-    cuts[CG_CUT_GROUPS] = ceil_div(call.p.groups, plan.channels_at_once);
+    cuts[CG_CUT_GROUPS] = ceil_div(call.p.groups, plan.channels_at_once * plan.in_turn);
     cuts[CG_CUT_PARTIALS] = plan.partials;
 }
 

@@ -10,9 +10,10 @@ struct DepthwiseWeightPlan {
     index_t tap_groups[3], group_count, max_taps;
     Blocks blocks;
     index_t span[3], slots[3];
-    bool wide;  // vectors along the window's columns instead of along the pixels
-    index_t channels_at_once;
-    index_t sum_floats;  // of a channel
+    bool wide;                 // vectors along the window's columns instead of along the pixels
+    index_t channels_at_once;  // copied together
+    index_t in_turn;           // ... so many times by a task, one after the other in the same tile
+    index_t sum_floats;        // of a channel
     index_t partials;
     bool sums_bias;  // tasks see every coarse plane of a channel once, in order
     Booking task, shared;

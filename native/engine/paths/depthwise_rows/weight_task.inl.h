@@ -20,7 +20,7 @@ struct DepthwiseWeightRun {
     const Source fine, coarse;
     const Target target;
     const BiasRun* bias;  // sums of the coarse planes, while they are in cache
-    bool prefetches;      // the planes of the next block
+    bool prefetches;      // the planes of the next block, or of the channels after these
     float* partial_sums = nullptr;
     int broken = 0;
 };
@@ -71,8 +71,10 @@ static void add_wide(const DepthwiseWeightRun& run, const Tile& t, const AxisTap
 }
 
 // A few channels, one tap group, one run of pixel blocks; windows receive [depth][row][column] sums, one per channel.
+// A `padding_zeroed` tile has its zeros from the channel before.
 static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, index_t channels, index_t number,
-                                  index_t partial, char* scratch, float* windows, index_t next_window) {
+                                  index_t partial, char* scratch, float* windows, index_t next_window,
+                                  bool padding_zeroed = false) {
     const DepthwiseWeightPlan& plan = run.plan;
     const cg_problem& p = run.p;
     AxisTaps taps[3];
@@ -96,7 +98,7 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
         shape_tile(box, plan.span, plan.slots, false, &t);
         for (int a = 0; a < 3; ++a) t.axis[a] = tile_axis(taps[a], p.stride[a]);
         // Blocks of whole planes have the same borders: they stay zero.
-        const bool padding_zeroed = b > blocks * partial / plan.partials && plan.blocks.total == plan.blocks.count[0];
+        padding_zeroed |= b > blocks * partial / plan.partials && plan.blocks.total == plan.blocks.count[0];
         const index_t lines = box.end[2] - box.begin[2], cells = box.end[3] - box.begin[3];
         // Lines of fewer than eight cells are read eight at a time, zero times what follows: the last one of a plane
         // reads into the next plane, which must then hold numbers even if no tap of a dilated depth reads it.
@@ -106,11 +108,16 @@ static void depthwise_weight_task(DepthwiseWeightRun& run, index_t channel, inde
         tap_offsets(t, taps, offsets);
         const index_t width = ceil_div(cells, 8) * 8, depths = box.end[1] - box.begin[1];
         const index_t units = (box.end[0] - box.begin[0]) * depths;
-        Prefetch fine_prefetch, coarse_prefetch;  // the planes of the next block, where blocks are whole planes
-        if (run.prefetches && box.end[0] < p.batch) {
-            const index_t none[3] = {0, 0, 0}, images = min(box.end[0] + plan.blocks.per[0], p.batch);
-            fine_prefetch.start(*run.fine.tensor, box.end[0], images, channel, channels, none, p.fine);
-            coarse_prefetch.start(*run.coarse.tensor, box.end[0], images, channel, channels, none, p.coarse);
+        Prefetch fine_prefetch, coarse_prefetch;
+        if (run.prefetches) {
+            const index_t none[3] = {0, 0, 0}, first_image = blocks * partial / plan.partials * plan.blocks.per[0];
+            const bool in_task = b + 1 < blocks * (partial + 1) / plan.partials;
+            const index_t image = in_task ? box.end[0] : first_image, from = in_task ? channel : channel + channels;
+            const index_t many = min(channels, p.groups - from), images = min(image + plan.blocks.per[0], p.batch);
+            if (many > 0 && (in_task || number + 1 == plan.group_count)) {
+                fine_prefetch.start(*run.fine.tensor, image, images, from, many, none, p.fine);
+                coarse_prefetch.start(*run.coarse.tensor, image, images, from, many, none, p.coarse);
+            }
         }
         const index_t calls = units * channels * ceil_div(lines, DOT_LINES);
         const index_t fine_pace = ceil_div(fine_prefetch.cache_lines(), calls);
@@ -192,7 +199,8 @@ static int run_depthwise_weight(const Call& call, const Plan& whole) {
                            make_target(p.to_weight),
                            plan.sums_bias ? &bias : nullptr,
                            whole_planes && exceeds_cache(p.fine_operand, p.batch * p.groups, p.fine)};
-    const index_t windows = p.groups * plan.group_count, channel_parts = ceil_div(p.groups, plan.channels_at_once);
+    const index_t windows = p.groups * plan.group_count, per_task = plan.channels_at_once * plan.in_turn;
+    const index_t channel_parts = ceil_div(p.groups, per_task);
     if (plan.partials > 1) {
         const SharedScratch shared(plan.shared);
         if (shared.memory == nullptr) return CG_OUT_OF_MEMORY;
@@ -200,18 +208,21 @@ static int run_depthwise_weight(const Call& call, const Plan& whole) {
     }
     auto body = [&](index_t task, char* scratch) {
         const index_t number = task % plan.group_count, partial = task / plan.group_count / channel_parts;
-        const index_t channel = task / plan.group_count % channel_parts * plan.channels_at_once;
-        const index_t channels = min(plan.channels_at_once, p.groups - channel);
+        const index_t begin = task / plan.group_count % channel_parts * per_task;
+        const index_t end = min(p.groups, begin + per_task);
         if (plan.partials > 1) {
-            float* to = run.partial_sums + (partial * windows + channel * plan.group_count + number) * plan.max_taps;
-            return depthwise_weight_task(run, channel, channels, number, partial, scratch, to,
+            float* to = run.partial_sums + (partial * windows + begin * plan.group_count + number) * plan.max_taps;
+            return depthwise_weight_task(run, begin, end - begin, number, partial, scratch, to,
                                          plan.group_count * plan.max_taps);
         }
         AxisTaps taps[3];
         tap_group(plan.taps, plan.tap_groups, number, taps);
         float* sums = Scratch{scratch}.at(plan.windows);
-        depthwise_weight_task(run, channel, channels, number, 0, scratch, sums, plan.max_taps);
-        for (index_t c = 0; c < channels; ++c) write_window(run, channel + c, taps, sums + c * plan.max_taps);
+        for (index_t channel = begin; channel < end; channel += plan.channels_at_once) {
+            const index_t channels = min(plan.channels_at_once, end - channel);
+            depthwise_weight_task(run, channel, channels, number, 0, scratch, sums, plan.max_taps, channel > begin);
+            for (index_t c = 0; c < channels; ++c) write_window(run, channel + c, taps, sums + c * plan.max_taps);
+        }
     };
     const int status = in_parallel(threads, channel_parts * plan.group_count * plan.partials, plan.task.bytes, body);
     if (status != CG_OK) return status;

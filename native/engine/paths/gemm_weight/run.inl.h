@@ -26,7 +26,8 @@ struct WeightRun {
     double* bias_sums = nullptr;  // [run of pixels][coarse channel]
     int fine_broken = 0, coarse_broken = 0, padding_met = 0;
     int smallest_fine = LARGEST_EXPONENT, smallest_coarse = LARGEST_EXPONENT;
-    WeightKernel kernel[PIXEL_LISTS][MAX_MR + 1] = {};  // by rows
+    WeightKernel kernel[PIXEL_LISTS][MAX_MR + 1] = {};       // by rows
+    WeightKernel last_kernel[PIXEL_LISTS][MAX_MR + 1] = {};  // of the last panel of a group
 };
 
 static index_t taps_before(const WeightRun& run, index_t number) {

@@ -219,18 +219,20 @@ struct WeightWork {
         const index_t sets = row_sets(), rows = channels * count / sets, mr = plan.mr;
         Prefetch next_fine = next_tile(f, channels);
         const index_t fine_pace = ceil_div(next_fine.cache_lines(), kernel_calls(channels));
-        for (index_t q = panel; q < panel_end; ++q)
+        for (index_t q = panel; q < panel_end; ++q) {
+            const auto& kernel = q + 1 == plan.panels ? run.last_kernel[reading] : run.kernel[reading];
             for (index_t r = 0; r < rows; r += mr)
                 for (index_t s = 0; s < sets; ++s) {
                     next_coarse.advance<READS_NEAR>(coarse_pace);
                     next_fine.advance<READS_NEAR>(fine_pace);
                     const index_t height = min(mr, rows - r), first = r * sets + s;
-                    run.kernel[reading][height](
+                    kernel[height](
                         listed[s], chain_end + s * pixels, cells, row + first, sets, pixel + s * pixels,
                         coarse + (q - panel) * run.panel * pixels,
                         sums + (q - first_panel) * sums_panel + ((f - first_channel) * count + first) * run.panel,
                         sets * run.panel);
                 }
+        }
     }
 
     void finish() {
@@ -304,10 +306,15 @@ static int run_weight(const cg_problem& p, const WeightPlan& plan, int threads, 
                           (p.groups == 1 || !channels_touch(p.fine_operand));
     run.prefetches_coarse = exceeds_cache(p.coarse_operand, p.batch * p.groups * p.coarse_channels, p.coarse) &&
                             (p.groups == 1 || !channels_touch(p.coarse_operand));
+    const int panel = plan.nr_vectors, last = int(ceil_div(p.coarse_channels - (plan.panels - 1) * run.panel, LANES));
     for (int rows = 1; rows <= MAX_MR; ++rows) {
-        run.kernel[ALL_PIXELS][rows] = weight_kernel_for<ALL_PIXELS>(rows, plan.nr_vectors);
-        run.kernel[LISTED_PIXELS][rows] = weight_kernel_for<LISTED_PIXELS>(rows, plan.nr_vectors);
-        if (HAS_PAIRS) run.kernel[LISTED_PAIRS][rows] = weight_kernel_for<LISTED_PAIRS>(rows, plan.nr_vectors);
+        for (int is_last = 0; is_last < 2; ++is_last) {
+            auto& kernel = is_last ? run.last_kernel : run.kernel;
+            const int vectors = is_last ? last : panel;
+            kernel[ALL_PIXELS][rows] = weight_kernel_for<ALL_PIXELS>(rows, vectors, panel);
+            kernel[LISTED_PIXELS][rows] = weight_kernel_for<LISTED_PIXELS>(rows, vectors, panel);
+            if (HAS_PAIRS) kernel[LISTED_PAIRS][rows] = weight_kernel_for<LISTED_PAIRS>(rows, vectors, panel);
+        }
     }
     if (plan.shared.bytes > 0) {
         const SharedScratch shared(plan.shared);
