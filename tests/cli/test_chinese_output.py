@@ -38,12 +38,13 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("tile", "conv n2 c48>64 i3x20x20 k3x3x3 p1 bf16 on=A3", "--all", "--svg", "t.svg", "--golden", "tiles"),
     ("kernel", "{kernels}/grad_input.cpp", "--line", LINE), ("kernel", "{kernels}/grad_weight.cpp", "--line", LINE),
     ("scan", "model.py:net", "--input", "1,3,16,16", "--page", "s.html"), ("invariance", TBC),
-    ("invariance", LINE, "--axis", "threads"), ("audit", "convgrad", TBC), ("sdk", "--prefix", "prefix"),
+    ("invariance", LINE, "--axis", "threads"), ("invariance", TBC, "--axis", "alone", "--deterministic", "3"),
+    ("audit", "convgrad", TBC), ("sdk", "--prefix", "prefix"),
     ("sdk", "--prefix", "prefix", "--uninstall"), ("doctor",),
 )  # fmt: skip
 NAMES = re.compile(
     r"复现.*|\b(t?conv|tbc) n\d.*?( on=\w+| as=\w+)+|`[^`]*`|[\w.-]*/[\w/.-]+|convgrad check|output padding|"
-    r"gemm \w+|line sums|grad_output grad_input|float32 or float16 or bfloat16"
+    r"gemm \w+|line sums|grad_output grad_input"
 )
 """What stays as it is: what is copied, problem lines, commands, paths of files and of the engine, attributes."""
 SENTENCE = re.compile("[A-Za-z]{2,} [a-z]{2,}")

@@ -45,6 +45,14 @@ def test_a_selection_that_matches_nothing_is_a_usage_error(lines: Path, tmp_path
     assert "no cases" in capsys.readouterr().err
 
 
+def test_a_json_file_with_nothing_in_it(tmp_path: Path, capsys) -> None:
+    """An empty .json has no cases, as an empty .txt; it is not told where a value was expected."""
+    empty = tmp_path / "empty.json"
+    empty.touch()
+    assert main(["run", str(empty)]) == ExitCode.USAGE
+    assert capsys.readouterr().err == f"convgrad: {empty}: no cases in it\n"
+
+
 @pytest.mark.parametrize("words", [
     ["golden", "{}", "-o", "{}.dir"], ["cases", "list", "{}"], ["cases", "convert", "{}", "-o", "{}.json"],
     ["bench", "--file", "{}"], ["invariance", "{}"], ["audit", "convgrad", "{}"],
@@ -144,6 +152,23 @@ def test_a_word_nobody_knows_is_named(capsys) -> None:
     assert "unknown dtype 'pvalid'" in capsys.readouterr().err
     assert main(["check", f"{LINE} bf16"]) == ExitCode.USAGE
     assert "'bf16' and 'fp32' say the same thing twice" in capsys.readouterr().err
+
+
+def test_fillings_are_listed_once(capsys) -> None:
+    """A wrong filling: what was meant, and each known word once, though some are a kind and a set."""
+    assert main(["run", LINE, "--values", "unifrom:-1:1"]) == ExitCode.USAGE
+    shown = capsys.readouterr().err
+    known = " ".join(shown.split()).partition("known: ")[2].split(", ")
+    assert "unknown values 'unifrom:-1:1' (did you mean uniform?)" in " ".join(shown.split())
+    assert len(known) == len(set(known)) > 8
+
+
+def test_an_engine_nobody_knows_is_a_usage_error(monkeypatch, capsys) -> None:
+    """CONVGRAD_ENGINE with another word: exit code 2 and the words there are, no internal error."""
+    monkeypatch.setenv("CONVGRAD_ENGINE", "quick")
+    for words in (["run", LINE], ["doctor"]):
+        assert main(words) == ExitCode.USAGE
+        assert "CONVGRAD_ENGINE='quick': use one of native, reference" in capsys.readouterr().err
 
 
 def test_a_workbook_that_cannot_be_written_is_told_before_the_run(lines: Path, tmp_path: Path) -> None:

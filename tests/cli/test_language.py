@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from convgrad.cli.command_line import main
 from convgrad.cli.help_format import labelled, paragraphs
 from convgrad.core import standards
 from convgrad.lab.report.page import page
+from convgrad.rules import conv_tbc_backward, convolution_backward, sentences
 from convgrad.text import language
 from convgrad.text.terminal import ExitCode, fold, padded, table, width_of
 
@@ -22,8 +25,8 @@ LINE = "conv n1 c2>3 i5x5 k3x3 s0 p1 fp32 on=A2"
 SOURCE = Path(convgrad.__file__).parent
 SPOKEN = ("cli", "text", "lab/judging", "lab/run")
 """Rooms and modules whose texts all reach a person ..."""
-RAISING = ("core", "rules", "engines", "calls", "lab", "functional.py", "torch/scanning.py", "torch/model_run.py",
-           "torch/onnx_file.py", "ascendc")  # fmt: skip
+RAISING = ("core", "rules", "engines", "calls", "lab", "functional.py", "torch/__init__.py", "torch/scanning.py",
+           "torch/model_run.py", "torch/onnx_file.py", "jax/__init__.py", "ascendc")  # fmt: skip
 """... and those of which the errors do: texts in a `raise`, or called `message` before it."""
 NOT_SAID = (
     r"<.*", r".*</.*", r"pip install .*", r"convgrad (bench|cases|dump|scan|completion) .*", r"invalid choice: '\(.*",
@@ -99,6 +102,7 @@ def test_texts_of_several_rows() -> None:
         "14 行中的 8 行（x 2）；4 块，4 个核中每核最多 1 块")  # fmt: skip
     assert language.chinese("0.43, most lost to: transfers") == "0.43，主要损失于传输"
     assert language.chinese("nothing says this; transfers") is None
+    assert language.chinese("tasks         2 that compute, 7 in all") == "任务          2 个计算，共 7 个"
     assert "（\n" not in "\n".join(fold("内部错误（CONVGRAD_TRACEBACK=1 显示）", 20))
 
 
@@ -178,6 +182,29 @@ def test_the_report_page_is_told_in_chinese() -> None:
     language.use("zh")
     shown = page("a", {"settings": {"standards": ["mixed"], "seed": 1, "engine": "native"}}, [])
     assert '<html lang="zh-CN">' in shown and "按名称或问题行筛选" in shown and "every product" not in shown
+
+
+def test_rules_are_set_in_chinese() -> None:
+    """Sentences of rules: a space between Chinese and Latin letters, none between Chinese, no English word of ours."""
+    told = [sentences.sentence(rule, "zh") for rule in (*convolution_backward.RULES, *conv_tbc_backward.RULES)]
+    wrong = r"[一-鿿][A-Za-z\[]|[A-Za-z\]][一-鿿]|[一-鿿] [一-鿿]| (or|is|and|when) "
+    assert len(told) > 150 and not [text for text in told if re.search(wrong, text)]
+
+
+def test_warnings_are_told_like_everything_else(tmp_path: Path) -> None:
+    """A warning of ours under the command: folded, in the language chosen, no line of source; others' as ever."""
+    code = (
+        "import sys, warnings; from convgrad.cli import command_line; from convgrad.engines import library; "
+        "library.why_not = lambda: 'x.so is truncated (5 bytes): install convgrad anew'; "
+        f"sys.argv = ['convgrad', 'run', '{LINE.replace('s0', 's1')}', '-q', '--no-anatomy']; "
+        "code = command_line.main(); warnings.warn('of another'); sys.exit(code)"
+    )
+    environment = {"CONVGRAD_LANGUAGE": "zh", "COLUMNS": "80", "PATH": "", "PYTHONUTF8": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    ours, _, others = done.stderr.partition("<string>")
+    assert done.returncode == 0 and ours.startswith("convgrad: 警告: convgrad 正用较慢的参考引擎计算：x.so 被截断")
+    assert "RuntimeWarning" not in ours and max(map(width_of, ours.splitlines())) <= 80
+    assert "UserWarning: of another" in others
 
 
 def test_standards_are_told_in_chinese() -> None:

@@ -203,6 +203,18 @@ def test_output_fits_eighty_columns(words: list[str], spoken: str, monkeypatch, 
         assert width_of(line) <= 80 or "conv n1 c2>3" in line or "/" in line, line
 
 
+@pytest.mark.parametrize("verb", [verb.name for verb in VERBS])
+def test_commands_in_helps_stay_whole(verb: str, monkeypatch, capsys) -> None:
+    """An example without a comment beside it is one line at 80 columns too: it is copied into a shell."""
+    shown = []
+    for columns in ("80", "110"):
+        monkeypatch.setenv("COLUMNS", columns)
+        main([verb, "--help"])
+        lines = capsys.readouterr().out.splitlines()
+        shown.append([line for line in lines if line.startswith("  convgrad ") and "  " not in line.strip()])
+    assert shown[0] == shown[1]
+
+
 def test_runs_fit_eighty_columns(cases: Path, monkeypatch, capsys) -> None:
     """The table of `run`; in a pipe the same rows are lines of their own."""
     words = ["run", str(cases), "-j", "1", "-q", "--no-anatomy"]

@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ from convgrad.lab.referee import audit, children, invariance, stacks
 LINE = "conv n4 c3>5 i6x6 k3x3 s1 p1 d1 g1 fp32"
 FAKES = '''
 import os, signal, time
+from dataclasses import replace
+import numpy as np
 from convgrad.lab.referee.stacks import ask_convgrad
 
 def right(*call):
@@ -40,6 +44,17 @@ def by_batch(request, g, x, w, wanted, threads):
     found = ask_convgrad(request, g, x, w, wanted, threads)
     if x.shape[0] > 1 and "grad_input" in found:
         found["grad_input"] = found["grad_input"] * 3 / 3
+    return found
+
+def without_levels(request, *call):
+    """Sums in the order of level 0, whatever is asked for."""
+    return ask_convgrad(replace(request, deterministic=0), *call)
+
+def bias_of_pairs(request, g, x, w, wanted, threads):
+    """Level 3 but for the bias of two samples or more."""
+    found = ask_convgrad(request, g, x, w, wanted, threads)
+    if x.shape[0] > 1 and "grad_bias" in found:
+        found["grad_bias"] = np.nextafter(found["grad_bias"], np.float32(np.inf))
     return found
 '''
 
@@ -72,6 +87,70 @@ def test_a_reduction_split_by_the_batch_is_caught(fakes: str) -> None:
     ((_, found),) = invariance.referee([Request.parse(LINE)], f"{fakes}:by_batch", ["alone"], 120)
     assert [(d.axis, d.result) for d in found] == [("alone", "grad_input")]
     assert found[0].count > 0 and found[0].ulps >= 1 and "--axis alone" in found[0].reproducer
+
+
+LEVEL_3 = "conv n7 c6>5 i9x9 k3x3 s1 p1 d1 g1 {} det=3"
+
+
+@pytest.mark.parametrize("line", [LEVEL_3.format("fp32"), LEVEL_3.format("bf16"), "tbc n5 c4>8 i20 k3 p1 fp16 det=3",
+                                  "tconv n6 c4>6 i7x7 k3x3 s2 p1 g2 hif8 det=3"])  # fmt: skip
+def test_level_3_of_the_engine_is_the_tree_of_its_samples(line: str) -> None:
+    """Nothing of the whole batch depends on how it is computed, its gradients of weight and bias included."""
+    axes = ["alone", "halves", "order", "threads", "isa"]
+    ((told, found),) = invariance.referee([Request.parse(line)], "convgrad", axes, 120)
+    assert found == [] and told.endswith(" det=3")
+
+
+@pytest.mark.parametrize(("name", "result"), [("without_levels", "grad_weight"), ("bias_of_pairs", "grad_bias")])
+def test_a_level_that_is_not_kept_is_caught(fakes: str, name: str, result: str) -> None:
+    """A stack whose sums over the batch are not the tree is found at level 3, and not where level 0 is asked for."""
+    request = Request.parse(LEVEL_3.format("fp32"))
+    ((line, found),) = invariance.referee([request], f"{fakes}:{name}", ["alone", "halves"], 120)
+    assert [(d.axis, d.result) for d in found] == [("alone", result), ("halves", result)]
+    assert found[0].how == "the tree of every sample alone"
+    assert found[1].how == "the tree of the first 4 samples and the rest"
+    assert f"'{line}'" in found[0].reproducer and line.endswith("det=3")
+    ((_, usual),) = invariance.referee([replace(request, deterministic=0)], f"{fakes}:{name}", ["alone", "halves"], 120)
+    assert usual == []
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "fp16", "hif8"])
+def test_rounded_sums_are_judged_to_the_last_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+    """Where gradients are narrower than their sums, the tree is that of sums before their rounding, rounded once."""
+    job = {"stack": "convgrad", "line": LEVEL_3.format(dtype), "axes": ["alone"], "layout": "contiguous",
+           "save": str(tmp_path / "whole.npz")}  # fmt: skip
+    assert invariance.work(job) == []
+    usual = stacks.ask_convgrad
+
+    def one_bit(request: Request, g: Any, *call: Any) -> Any:
+        found = usual(request, g, *call)
+        if "grad_weight" in found and len(g) > 1:
+            bits = found["grad_weight"].view(f"u{found['grad_weight'].itemsize}")
+            bits.reshape(-1)[3] ^= 1
+        return found
+
+    monkeypatch.setattr(stacks, "ask_convgrad", one_bit)
+    (row,) = invariance.work(job)
+    assert (row["axis"], row["result"], row["count"], row["first"]) == ("alone", "grad_weight", 1, [0, 0, 1, 0])
+
+
+def test_stacks_without_level_3_are_not_run(fakes: str) -> None:
+    """PyTorch has none; a stack of one's own is judged where its gradients are not rounded."""
+    for stack, dtype, words in (("torch", "fp32", "PyTorch has no determinism level 3"),
+                                (f"{fakes}:right", "fp16", "is judged in fp32 and fp64")):  # fmt: skip
+        ((_, told),) = invariance.referee([Request.parse(LEVEL_3.format(dtype))], stack, ["alone"], 120)
+        assert words in told
+
+
+def test_the_command_takes_a_level(capsys: pytest.CaptureFixture[str]) -> None:
+    """--deterministic stands in for every line's own det=; another number is a usage error."""
+    words = ["invariance", LEVEL_3.format("fp32"), LINE, "--axis", "alone", "--json", "--deterministic"]
+    for level, ends in (("3", [True, True]), ("0", [False, False])):
+        assert main([*words, level]) == 0
+        problems = json.loads(capsys.readouterr().out)["problems"]
+        assert [p["line"].endswith("det=3") for p in problems] == ends
+        assert all(p["differences"] == [] for p in problems)
+    assert main([*words, "4"]) == 2
 
 
 def test_the_first_difference_is_told_in_bits() -> None:

@@ -41,7 +41,7 @@ def _add_convert(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
-    parser.add_argument("--to", choices=files.FORMS, help="default: by the file's name (.json, .csv, else lines)")
+    parser.add_argument("--to", choices=files.FORMS, help="default: by the file's name (.json, .csv, .xlsx, .txt)")
 
 
 def _add_list(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -15,8 +15,10 @@ import os
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -151,6 +153,8 @@ def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command line; the exit code."""
+    if words is None:  # the process is the command's own
+        warnings.showwarning = partial(_tell_warning, warnings.showwarning)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a name the terminal cannot show is no reason to stop
             stream.reconfigure(errors="backslashreplace")
@@ -168,6 +172,17 @@ def main(words: Sequence[str] | None = None) -> int:
         # The reader left (`convgrad … | head`): nothing to say, and nothing more to flush.
         _discard_output()
         return ExitCode.PASS
+
+
+def _tell_warning(
+    others: Callable[..., None], message: Warning | str, category: type[Warning], filename: str, *place: Any
+) -> None:
+    """Our own warnings as a person reads them, without a line of source; those of other packages as they are."""
+    if not Path(filename).is_relative_to(Path(__file__).parents[1]):
+        others(message, category, filename, *place)
+    else:
+        text = f"convgrad: {say('warning')}: {say(printable(message))}"
+        print(folded(text, stream=sys.stderr), file=sys.stderr)
 
 
 def _in_language(words: list[str]) -> list[str]:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from convgrad.cli.scan import convolutions_of, shape_of
 from convgrad.core.arrays import AnyArray
+from convgrad.core.determinism import LEVELS
 from convgrad.lab.cases import files
 from convgrad.text.language import say
 from convgrad.text.terminal import ExitCode, UsageError, coloured, folded, print_json, printable, tell
 
 _HELP = """\
 Computes a batch whole, then each sample alone, the halves, the samples in reverse order, and the batch on other numbers
-of threads and instruction sets, and names the first bit of an input gradient or a forward result that differs.
+of threads and instruction sets, and names the first bit of an input gradient or a forward result that differs. At level
+3 of determinism gradients of weight and bias count too: they are the tree of every sample's own, computed alone.
 
   convgrad invariance 'conv n8 c64>64 i14 k3 p1 fp32'   convgrad itself
   convgrad invariance lines.txt --stack torch           PyTorch on the CPU
   convgrad invariance cases.csv --axis alone            some of it
+  convgrad invariance cases.csv --deterministic 3       weight and bias too, as det=3 in a line
   convgrad invariance --model nets.py:Net -i 8,3,64,64  the convolutions of a model
   convgrad invariance --files all.npy part.npy --at 3   results of other runs: part = samples 3, ...
 
@@ -35,6 +39,8 @@ def add_command(subparsers: Any) -> None:
                         help="convgrad, torch, or path/to/file.py:function")  # fmt: skip
     parser.add_argument("--axis", action="append", choices=("alone", "halves", "order", "threads", "isa", "layout"),
                         help="what may not show (default: all but layout)")  # fmt: skip
+    parser.add_argument("--deterministic", type=int, choices=range(len(LEVELS)), metavar="LEVEL",
+                        help="level of determinism, 0 to 3, instead of each line's own det=")  # fmt: skip
     parser.add_argument("--model", metavar="MODEL", help="module:name or file.py:name: its distinct convolutions")
     parser.add_argument("--input", "-i", action="append", default=[], metavar="N,C,H,W", type=shape_of,
                         help="shape of its input")  # fmt: skip
@@ -59,6 +65,8 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UsageError("PyTorch is not installed: nothing to compare")
     if arguments.stack not in stacks.NAMES:
         stacks.find(arguments.stack)
+    if arguments.deterministic is not None:
+        requests = [replace(request, deterministic=arguments.deterministic) for request in requests]
     distinct = list({str(r): r for r in requests}.values())
     axes = arguments.axis or list(invariance.DEFAULT_AXES)
     rows, differ, judged, not_run = [], 0, 0, 0

@@ -23,9 +23,8 @@ or refused, with the rule and a way out. The model runs on the meta device: noth
 asks for values on the way (`Tensor.item()`) runs on real tensors with --device cpu.
 
   convgrad scan networks:resnet50 --input 1,3,224,224
-  convgrad scan networks:Video --input 2,3,16,112,112 --product A2,910 --dtype bfloat16
+  convgrad scan networks:Video --input 2,3,16,112,112 --product A2 --dtype bf16
   convgrad scan model.onnx --input 1,3,224,224 --page scan.html
-
   convgrad scan path/to/networks.py:resnet50 --input 1,3,224,224
 
 MODEL is `module:name` or `path/to/file.py:name` (a module of torch.nn, a class or a function that makes one; the

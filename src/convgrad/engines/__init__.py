@@ -19,6 +19,7 @@ from convgrad.core.plan import Plan, Result
 from convgrad.engines import library, native, reference, samples, winograd_950
 from convgrad.engines.problem_struct import Packed
 from convgrad.engines.quick_call import quick_call
+from convgrad.text.terminal import UsageError
 
 NAMES = ("native", "reference")
 
@@ -50,7 +51,7 @@ def chosen() -> str:
     """Name of the engine in use."""
     asked = os.environ.get("CONVGRAD_ENGINE", "")
     if asked and asked not in NAMES:
-        raise ValueError(f"CONVGRAD_ENGINE={asked!r}: use one of {', '.join(NAMES)}")
+        raise UsageError(f"CONVGRAD_ENGINE={asked!r}: use one of {', '.join(NAMES)}")
     return asked or ("native" if library.available() else "reference")
 
 

@@ -94,8 +94,10 @@ def _fitting(text: str) -> tuple[int, str] | None:
         inner = _fitting(often[1])
         return None if inner is None else (inner[0], f"{inner[1]}（{often[2]} 次）")
     found = _catalogue().find(text)
-    if found is None and "  " in text:
-        return _aligned(text)
+    if "  " in text:  # a gap would take a label and the spaces behind it for one value
+        apart = _aligned(text)
+        if found is None or (apart is not None and apart[0] > found[0]):
+            return apart
     for between in re.finditer("; ", text):
         parts = text[: between.start()], text[between.end() :]
         if all(_fitting(part) or not _WORDS.search(part) for part in parts):

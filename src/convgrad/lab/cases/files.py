@@ -15,7 +15,9 @@ from convgrad.text.terminal import UsageError
 
 
 def _read_json(path: str, content: str) -> list[Case]:
-    """An object is ours, a list is the kit's."""
+    """An object is ours, a list is the kit's; nothing at all is no case, as in the other forms."""
+    if not content.strip():
+        return []
     document = own.parse_json(path, content)
     if isinstance(document, list):
         return atk.read(path, document)

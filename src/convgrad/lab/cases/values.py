@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from convgrad.core import dtypes, rounding
 from convgrad.core.arrays import AnyArray
+from convgrad.text.terminal import did_you_mean
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, ...], tuple[float, ...], str], Floats]
@@ -132,7 +133,8 @@ def parse(text: str) -> Values:
     name, *words = STANDARD_SETS.get(text, text).split(":")
     kind = _BY_NAME.get(name)
     if kind is None:
-        raise ValueError(f"unknown values {text[:60]!r}; known: {', '.join(_BY_NAME)}, {', '.join(STANDARD_SETS)}")
+        known = dict.fromkeys((*_BY_NAME, *STANDARD_SETS))  # some names are in both
+        raise ValueError(f"unknown values {text[:60]!r}{did_you_mean(name, known)}; known: {', '.join(known)}")
     if len(words) > len(kind.parameters) and not (kind.name == "uniform" and len(words) <= _MOST_OCCURRING):
         raise ValueError(f"values {text[:60]!r}: {name} takes {len(kind.parameters)} numbers")
     given = tuple(_number(w, text, name == "constant" or i >= len(kind.parameters)) for i, w in enumerate(words))

@@ -2,7 +2,9 @@
 
 A batch is computed whole; then every sample alone, the halves, the samples in another order, and the whole batch again
 on other numbers of threads, instruction sets and layouts. Input gradients and forward results are compared bit by bit;
-the gradients of weight and bias sum over the batch, so they are compared across threads and instruction sets only.
+the gradients of weight and bias sum over the batch, so they are compared across threads and instruction sets only. At
+level 3 of determinism they are a tree over samples: then the whole batch's is compared with the tree of every sample's
+own, computed alone, and with that of the tree's two halves.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from convgrad import functional
+from convgrad.core import dtypes, rounding
 from convgrad.core.arrays import AnyArray
+from convgrad.core.determinism import TREE, sum_by_tree, tree_sum
 from convgrad.core.request import Request, TensorSpec
 from convgrad.lab.referee import children, stacks
 from convgrad.lab.referee.stacks import NotRunError, Wanted
@@ -30,6 +35,7 @@ THREADS = (1, 2, 3)
 SEED = 7
 _PER_SAMPLE = Wanted(output=True, input=True)
 _ALL = Wanted(output=True, input=True, weight=True, bias=True)
+_SUMS = Wanted(weight=True, bias=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +172,9 @@ def _tuples(row: dict[str, Any]) -> dict[str, Any]:
 def work(job: dict[str, Any]) -> list[dict[str, Any]] | str:
     """In the child: the whole batch is computed and saved, then all that does not need another process."""
     request, ask = Request.parse(job["line"]), stacks.find(job["stack"])
+    reason = _without_tree(request, job["stack"])
+    if reason:
+        return reason
     g, x, w = stacks.operands(request, job["layout"], SEED)
     axis, batch = stacks.batch_axis(request), batch_of(request)
     try:
@@ -187,24 +196,42 @@ def work(job: dict[str, Any]) -> list[dict[str, Any]] | str:
                 rows.append({"axis": which, "how": how, "result": name, **differ})
                 return
 
-    def samples(which: Sequence[int]) -> dict[str, AnyArray]:
+    def samples(which: Sequence[int], wanted: Wanted = _PER_SAMPLE) -> dict[str, AnyArray]:
         # As they lie in the batch: copied samples could have another layout.
         part = slice(which[0], which[-1] + 1) if list(which) == list(range(which[0], which[-1] + 1)) else list(which)
         index = (slice(None),) * axis + (part,)
         gs, xs = g[index], x[index]
         if axis:  # TBC: a part of the middle axis is not contiguous as the batch is
             gs, xs = np.ascontiguousarray(gs), np.ascontiguousarray(xs)
-        return ask(with_batch(request, len(which)), gs, xs, w, _PER_SAMPLE, None)
+        part_request = with_batch(request, len(which))
+        if wanted is _SUMS and not _is_unrounded(request):
+            return {name: tree_sum(found) for name, found in stacks.leaves(part_request, gs, xs, w).items()}
+        return ask(part_request, gs, xs, w, wanted, None)
 
     def picked(which: Sequence[int]) -> Callable[[AnyArray], AnyArray]:
         return lambda array: np.take(array, list(which), axis)
 
+    def compare_tree(which: str, how: str, parts: Sequence[Sequence[int]]) -> None:
+        """The sums over the batch against the tree of those of its parts, which are nodes of it."""
+        names = [name for name in ("grad_weight", "grad_bias") if name in whole]
+
+        def node(i: int) -> AnyArray:
+            found = samples(parts[i], _SUMS)
+            return np.concatenate([found[name].reshape(-1) for name in names])
+
+        if names and request.deterministic == TREE:
+            flat = np.split(sum_by_tree(node, 0, len(parts)), [whole[names[0]].size])
+            compare(which, how, _rounded(request, whole, dict(zip(names, flat, strict=False))), lambda array: array)
+
     if "alone" in job["axes"]:
         for sample in sorted({*range(min(batch, MOST_ALONE)), batch - 1}):
             compare("alone", f"sample {sample} alone", samples([sample]), picked([sample]))
+        compare_tree("alone", "the tree of every sample alone", [[sample] for sample in range(batch)])
     if "halves" in job["axes"]:
         for part in (range(batch // 2), range(batch // 2, batch)):
             compare("halves", f"samples {part[0]} to {part[-1]}", samples(part), picked(part))
+        half = 1 << (batch - 1).bit_length() - 1
+        compare_tree("halves", f"the tree of the first {half} samples and the rest", [range(half), range(half, batch)])
     if "order" in job["axes"]:
         turned = list(range(batch))[::-1]
         compare("order", "the batch in reverse order", samples(turned), picked(turned))
@@ -212,6 +239,35 @@ def work(job: dict[str, Any]) -> list[dict[str, Any]] | str:
         for threads in THREADS:
             compare("threads", counted(threads, "thread"), ask(request, g, x, w, _ALL, threads), lambda array: array)
     return rows
+
+
+def _is_unrounded(request: Request) -> bool:
+    """Whether gradients of weight and bias are stored as they were summed."""
+    names = {spec.dtype for spec in (request.grad_output, request.input, request.weight) if spec is not None}
+    return names in ({"float32"}, {"float64"})
+
+
+def _without_tree(request: Request, stack: str) -> str:
+    """Why a stack's sums at level 3 cannot be judged; empty where they can, or where another level is asked for."""
+    if request.deterministic != TREE or stack == "convgrad":
+        return ""
+    if stack == "torch":
+        return f"PyTorch has no determinism level {TREE}"
+    if _is_unrounded(request):
+        return ""
+    return f"level {TREE} of one's own stack is judged in fp32 and fp64, where a sample's gradients are not rounded"
+
+
+def _rounded(request: Request, whole: dict[str, AnyArray], sums: dict[str, AnyArray]) -> dict[str, AnyArray]:
+    """Sums in the shape and dtype of the whole batch's results, rounded once."""
+    found = {name: total.reshape(whole[name].shape) for name, total in sums.items()}
+    if _is_unrounded(request):
+        return found
+    casts = {step.result.value: (step.rounded_to, step.stored_as) for step in functional.plan(request).steps}
+    return {
+        name: rounding.store(dtypes.find(casts[name][1]), rounding.round_to(dtypes.find(casts[name][0]), total))
+        for name, total in found.items()
+    }
 
 
 def compare_files(whole: AnyArray, part: AnyArray, first: int, axis: int) -> dict[str, Any] | None:

@@ -81,15 +81,12 @@ def attributes(r: Request) -> dict[str, Any]:
 
 
 def ask_convgrad(r: Request, g: AnyArray, x: AnyArray, w: AnyArray, wanted: Wanted, threads: int | None) -> Found:
-    """This project's own engine, under the request's product and math."""
+    """This project's own engine, under the request's product, math and level of determinism."""
     rules: dict[str, Any] = {
         "math": r.math, "product": r.product, "conformance": r.conformance, "algorithm": r.algorithm,
+        "deterministic": r.deterministic,
     }  # fmt: skip
-    specs = (r.grad_output, r.input, r.weight)
-    tg, tx, tw = (
-        Tensor(a, spec.dtype) if spec is not None and spec.dtype == "hifloat8" else a
-        for a, spec in zip((g, x, w), specs, strict=True)
-    )
+    tg, tx, tw = _tensors(r, g, x, w)
     found: Found = {}
     mask = (wanted.input, wanted.weight, wanted.bias)
     if any(mask):
@@ -106,6 +103,21 @@ def ask_convgrad(r: Request, g: AnyArray, x: AnyArray, w: AnyArray, wanted: Want
             y = functional.convolution(tx, tw, threads=threads, **attributes(r), **rules)
         found["output"] = _plain(y)
     return found
+
+
+def leaves(r: Request, g: AnyArray, x: AnyArray, w: AnyArray) -> Found:
+    """The gradients of weight and bias of every sample, which this project's own engine has not rounded yet."""
+    given = functional.plan(r).sample_gradients(*_tensors(r, g, x, w))
+    return {n: a for n, a in (("grad_weight", given.weight), ("grad_bias", given.bias)) if a is not None}
+
+
+def _tensors(r: Request, *arrays: AnyArray) -> list[Any]:
+    """grad_output, input, weight as the functional door takes them."""
+    specs = (r.grad_output, r.input, r.weight)
+    return [
+        Tensor(a, spec.dtype) if spec is not None and spec.dtype == "hifloat8" else a
+        for a, spec in zip(arrays, specs, strict=True)
+    ]
 
 
 def _plain(array: Any) -> AnyArray:
