@@ -19,6 +19,7 @@ exclude_patterns = ["build", ".venv", "dist", "out", "src", "tests", ".*", "nati
 html_theme = "furo"
 html_title = f"convgrad {release}"
 html_theme_options = {"source_edit_link": ""}
+html_show_copyright = False
 myst_heading_anchors = 4
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"

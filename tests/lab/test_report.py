@@ -115,6 +115,19 @@ def test_drawings_of_nothing():
     assert "–" in page("none", HEAD, [])
 
 
+def test_float32_rows_show_the_share_of_the_limit():
+    """As on the terminal: a float32 row has no ULP but the share its standard leaves, a float16 row has both."""
+    lines = ("conv n1 c2>3 i5x5 k3x3 p1 fp32 on=A2", "conv n1 c2>3 i5x5 k3x3 p1 fp16 on=A2", LINES[3][1])
+    found = records([make(str(i), line) for i, line in enumerate(lines)])
+    rows = re.findall(r'<tr class="case".*?</tr>', page("x", HEAD, found), re.S)
+    cells = [re.findall(r'<td class="num">(.*?)</td>', row) for row in rows]
+    wide, narrow, refused = cells
+    shares = [max(j["used"] for f in r["results"] for j in f["judged"]) for r in found[:2]]
+    assert [wide[0], narrow[0]] == [f"{100 * share:.2g} %" for share in shares] and wide[1:3] == ["–", "–"]
+    assert float(narrow[1]) > 0 and "–" not in narrow[:4] and refused == ["–"] * 5
+    assert ["data-u" in row for row in rows] == [False, True, False]
+
+
 def test_the_command_writes_the_page(tmp_path, capsys):
     """--html writes it and names it on standard error."""
     out = tmp_path / "report.html"
@@ -159,12 +172,12 @@ def test_sorting(opened):
     """A click sorts, another turns it round; numbers as numbers."""
     opened.click("th[data-sort=n] button")
     assert names(opened)[-4:] == ["alpha", "beta", "delta", "gamma"]
-    opened.click("th[data-sort=u] button")
-    ulps = [float(r.get_attribute("data-u")) for r in opened.locator("tr.case").all()]
-    assert ulps == sorted(ulps, reverse=True) and ulps[0] > 100
-    opened.click("th[data-sort=u] button")
-    assert [float(r.get_attribute("data-u")) for r in opened.locator("tr.case").all()] == sorted(ulps)
-    assert opened.get_attribute("th[data-sort=u]", "aria-sort") == "ascending"
+    opened.click("th[data-sort=g] button")
+    shares = [float(r.get_attribute("data-g") or -1) for r in opened.locator("tr.case").all()]
+    assert shares == sorted(shares, reverse=True) and shares[0] > 1 and shares[-1] == -1
+    opened.click("th[data-sort=g] button")
+    assert [float(r.get_attribute("data-g") or -1) for r in opened.locator("tr.case").all()] == sorted(shares)
+    assert opened.get_attribute("th[data-sort=g]", "aria-sort") == "ascending"
 
 
 def test_filtering(opened):
@@ -246,7 +259,8 @@ def test_light_dark_and_phone(opened, tmp_path):
     opened.click("text=alpha")
     assert opened.evaluate("document.documentElement.scrollWidth") <= 390
     before = "(n) => getComputedStyle(document.querySelector(`tr.case > :nth-child(${n})`), '::before').content"
-    assert [opened.evaluate(before, n) for n in (4, 7)] == ['"mean ULP "', '"time "']  # a card names its numbers
+    named = [opened.evaluate(before, n) for n in (4, 5, 8)]
+    assert named == ['"of limit "', '"mean ULP "', '"time "']  # a card names its numbers
     opened.screenshot(path=tmp_path / "phone.png")
     assert (tmp_path / "phone.png").stat().st_size > 10_000
 

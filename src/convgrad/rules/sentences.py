@@ -71,7 +71,7 @@ def guard(rule: Rule, language: str = "en") -> str:
     for fact, values in rule.when:
         known = _PHRASES.get((fact, values))
         if known is None:
-            options = " or ".join(say_value(v) for v in values)
+            options = (" or ", " 或 ")[index].join(say_value(v) for v in values)
             name = FACTS[fact].words[index]
             known = (f"when {name} is {options}", f"{name} 为 {options} 时")
         if known[index]:
@@ -83,9 +83,9 @@ def sentence(rule: Rule, language: str = "en") -> str:
     """The row as one sentence, without any request."""
     body = f"{subject(rule, language)} {demand(rule, language)}".rstrip(" =")
     condition = guard(rule, language)
-    if not condition:
-        return body
-    return f"{body} {condition}" if language == "en" else f"{condition}，{body}"
+    if language == "zh":
+        return _spaced(f"{condition}，{body}" if condition else body)
+    return f"{body} {condition}" if condition else body
 
 
 def pieces(rule: Rule) -> tuple[str, str]:
@@ -111,7 +111,16 @@ def _message_zh(rule: Rule, other: str, value: str) -> str:
     condition = guard(rule, "zh")
     beside = f"（{other}）" if rule.other else ""
     body = f"{subject(rule, 'zh')} {demand(rule, 'zh').rstrip(' =')}{beside}"
-    return f"{condition + '，' if condition else ''}{body}；实际为 {value}"
+    return _spaced(f"{condition + '，' if condition else ''}{body}") + f"；实际为 {value}"
+
+
+_WITHOUT_SPACE = re.compile("(?<=[一-鿿）]) (?=[一-鿿])")
+_WITH_SPACE = re.compile(r"(?<=[一-鿿])(?=[A-Za-z\[])|(?<=[A-Za-z\]])(?=[一-鿿])")
+
+
+def _spaced(text: str) -> str:
+    """Chinese put together from words: a space beside Latin letters, none between its own characters."""
+    return _WITH_SPACE.sub(" ", _WITHOUT_SPACE.sub("", text))
 
 
 def rows_of_text(rule: Rule) -> Iterator[Row]:

@@ -122,7 +122,7 @@
   };
   const detail = (row) => {
     const d = details[row.id.slice(1)];
-    const td = make("td", { colspan: 8 });
+    const td = make("td", { colspan: 9 });
     if (!d) { td.append(make("p", { class: "note" }, say("The details of this case did not fit this page."))); return td; }
     if (d.m || d.a) {
       const rule = d.r ? `${say("rule")} ${d.r}, ${say("status")} ${d.s}` : "";
@@ -187,9 +187,9 @@
   for (const field of Object.values(filters)) field.addEventListener("input", apply);
 
   const heads = [...document.querySelectorAll("th[data-sort]")];
-  const key = (row, name) => {
+  const key = (row, name) => { // -1: a case without that number
     if (name === "n" || name === "l") return row.querySelector("." + name).textContent;
-    return name === "o" ? row.dataset.o : parseFloat(row.dataset[name]);
+    return name === "o" ? row.dataset.o : parseFloat(row.dataset[name] ?? -1);
   };
   const sortBy = (head) => {
     const down = head.getAttribute("aria-sort") ? head.getAttribute("aria-sort") === "ascending" : head.classList.contains("num");

@@ -25,6 +25,7 @@ from convgrad.lab.judging.anatomy import Anatomy
 from convgrad.lab.judging.findings import METRIC_NAMES
 from convgrad.lab.report import drawing
 from convgrad.lab.run.case_run import OUTCOMES, PASS, Record
+from convgrad.lab.run.tables import share_of_limit, worst_ulp
 from convgrad.text.files import write_text
 from convgrad.text.language import say
 from convgrad.text.page_frame import in_language
@@ -33,7 +34,7 @@ from convgrad.text.terminal import jsonable
 
 MOST_BYTES = 980_000
 MOST_ROWS = 1500
-_MOST_DOTS, _BYTES_PER_DOT = 600, 100
+_MOST_DOTS, _BYTES_PER_DOT = 600, 80
 _TOLD_BY_METRICS = (PassRule.MIXED, PassRule.MEAN_AND_MAX, PassRule.CLOSE, PassRule.EVERY, PassRule.EXACT)
 _HERE = Path(__file__).parent
 
@@ -173,7 +174,8 @@ def _time(seconds: float | None) -> str:
 
 def _row(r: Record) -> str:
     judged = bool(r["results"])
-    ulp, over, mare = (worst(r, name) for name in ("mean_ulp", "over_one_ulp", "mare"))
+    limit, ulp, over = share_of_limit(r), worst_ulp(r, "mean_ulp"), worst_ulp(r, "over_one_ulp")
+    mare = worst(r, "mare")
     seconds, theirs = r.get("seconds"), r.get("pytorch_seconds")
     ratio = theirs / seconds if theirs and seconds else None
     dtype = r["results"][0]["dtype"] if judged else ""
@@ -182,14 +184,15 @@ def _row(r: Record) -> str:
         f'<td class="o"><span class="badge {outcome}">{say(outcome)}</span></td>',
         f'<td class="n"><button class="open" aria-expanded="false">{escape(r["name"])}</button></td>',
         f'<td class="l"><code>{escape(r["line"])}</code></td>',
-        f'<td class="num">{f"{ulp:.3g}" if judged else "–"}</td>',
-        f'<td class="num">{share(over) if judged else "–"}</td>',
+        f'<td class="num">{"–" if limit is None or limit == math.inf else share(limit)}</td>',
+        f'<td class="num">{"–" if ulp is None else f"{ulp:.3g}"}</td>',
+        f'<td class="num">{"–" if over is None else share(over)}</td>',
         f'<td class="num">{f"{mare:.1e}" if judged else "–"}</td>',
         f'<td class="num">{_time(seconds)}</td>',
-        f'<td class="num">{f"{ratio:.2f}" if ratio else "–"}</td>',
+        f'<td class="num">{ratio:.2f}</td>' if ratio else "",
     )
-    found = {"u": ulp, "v": over, "m": mare} if judged else dict.fromkeys("uvm", -1.0)
-    numbers = (*found.items(), ("t", seconds or -1), ("r", ratio or -1))
+    found = {"g": limit, "u": ulp, "v": over, "m": mare if judged else None, "t": seconds or None, "r": ratio}
+    numbers = ((key, value) for key, value in found.items() if value is not None)
     # JavaScript reads 1e999 as infinity.
     keys = " ".join(f'data-{key}="{value:.5g}"'.replace('"inf"', '"1e999"') for key, value in numbers)
     return (

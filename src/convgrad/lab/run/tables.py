@@ -114,14 +114,8 @@ def summary_table(records: Sequence[Record]) -> str:
     head = ["", "case", "of limit", "mean ULP", ">1 ULP", "time", *([""] if has_room() else [])]
     body = []
     for r in records:
-        # The worst of the gradients; infinities and NaN are words in JSON, which float() reads. Sums in float32 are
-        # many ULP off in any order and the standards count otherwise: the share of the limit says how good they are.
-        narrow = [f for f in r["results"] if f["dtype"] not in _WIDE]
-        mean, over = (
-            max((float(f["metrics"][name]) for f in narrow), default=None) for name in ("mean_ulp", "over_one_ulp")
-        )
-        used = max((float(j["used"]) for f in r["results"] for j in f["judged"] if j.get("used") is not None),
-                   default=None)  # fmt: skip
+        mean, over = (worst_ulp(r, name) for name in ("mean_ulp", "over_one_ulp"))
+        used = share_of_limit(r)
         unnamed = r["line"] == _line_of(r["name"])
         told = say(r["message"]) if r["outcome"] != "pass" else "" if unnamed else r["line"]
         body.append([
@@ -136,6 +130,24 @@ def summary_table(records: Sequence[Record]) -> str:
 
 
 _WIDE = ("float32", "float64")
+
+
+def worst_ulp(record: Record, metric: str) -> float | None:
+    """A metric in ULP, the worst of the gradients; `None` where none is of a narrow dtype.
+
+    Sums in float32 are many ULP off in any order and the standards count otherwise: `share_of_limit` says how good
+    they are.
+    """
+    # Infinities and NaN are words in JSON, which float() reads.
+    return max((float(f["metrics"][metric]) for f in record["results"] if f["dtype"] not in _WIDE), default=None)
+
+
+def share_of_limit(record: Record) -> float | None:
+    """How much of what its standards allow the worst gradient takes; `None` where no standard has a share."""
+    used = (float(j["used"]) for f in record["results"] for j in f["judged"] if j.get("used") is not None)
+    return max(used, default=None)
+
+
 _ROOM_FOR_LINES = 110
 """Columns from which on the line of a case, or why it did not pass, stands beside its numbers."""
 
