@@ -41,6 +41,7 @@ def findings() -> dict[str, Any]:
     return {
         "convgrad": convgrad.__version__,
         "python": platform.python_version(),
+        "executable": sys.executable,
         "platform": f"{platform.system()} {platform.machine()} {' '.join(platform.libc_ver())}".strip(),
         "engine": info.engine,
         "isa": info.isa,
@@ -76,10 +77,10 @@ def _command(arguments: argparse.Namespace) -> int:
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
-    shown = ("convgrad", "python", "platform", "engine", "isa", "threads", "threadpool", "library", "documents")
+    shown = ("python", "executable", "platform", "engine", "isa", "threads", "threadpool", "library", "documents")
     rows = [(key, found[key]) for key in shown]
     rows += list(found["needed"].items()) + list(found["environment"].items())
-    lines = [table(("", sys.executable), [(say(name), value) for name, value in rows if value != ""])]
+    lines = [table(("convgrad", found["convgrad"]), [(say(name), value) for name, value in rows if value != ""])]
     lacks = say("missing")
     optional = [(name, found["optional"][name] or f"{lacks}: {how}", say(what)) for name, how, what in OPTIONAL]
     lines += ["", table(("optional", "", "for"), optional), ""]
