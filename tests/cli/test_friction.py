@@ -83,12 +83,31 @@ def test_a_file_where_a_line_is_asked_for(lines: Path, capsys) -> None:
     ("conv n2 c8 > 16 i14 k3", "unknown dtype '>'"), ("conv n2 c8>16 i14 k3 pp1", "other words: a letter and a number"),
     ("conv n2 c8>16 i14 k3 math=kep", "use math=keep, math=allow_down"),
     ("conv n2 c8>16 i14 k3 rev=yesterday", "use a date, as in rev=2026-08-22"),
+    ("conv n2 c8＞16 i14 k3", "'c8＞16' has full-width characters: write 'c8>16'"), ("", "not ''"),
 ])  # fmt: skip
 def test_a_line_that_cannot_be_read(line: str, told: str, capsys) -> None:
     """The word is named with how it is written; no status of a product is told for it."""
     assert main(["check", line]) == ExitCode.USAGE
     shown = capsys.readouterr().err
     assert told in " ".join(shown.split()) and "16100" not in shown
+
+
+def test_any_space_stands_between_words() -> None:
+    """A tab and a Chinese keyboard's space are spaces."""
+    assert Request.parse(LINE.replace(" ", "\t")) == Request.parse(LINE.replace(" ", "\u3000")) == Request.parse(LINE)
+
+
+@pytest.mark.parametrize(("verb", "closed", "code"), [
+    ("check", ">&-", ExitCode.PASS), ("check", ">&- 2>&-", ExitCode.PASS), ("chekc", ">&- 2>&-", ExitCode.USAGE),
+    ("run -", "<&-", ExitCode.USAGE),
+])  # fmt: skip
+def test_streams_that_are_closed(verb: str, closed: str, code: int) -> None:
+    """A job without standard streams gets its exit code; a closed standard input has no cases in it."""
+    line = "" if verb == "run -" else f"'{LINE}'"
+    words = f"{sys.executable} -m convgrad {verb} {line} {closed}"
+    done = subprocess.run(["sh", "-c", words], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert "internal error" not in done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_mistake_is_not_lost_under_the_usage(capsys) -> None:

@@ -34,7 +34,7 @@ def test_links_inside_the_tree_lead_somewhere(page: Path) -> None:
 
 
 def test_a_package_index_shows_no_broken_link() -> None:
-    """The README under the substitutions of pyproject.toml keeps its sentences; nothing in it names what is not there."""
+    """The README under the substitutions of pyproject.toml keeps its sentences; it names nothing that is not there."""
     packaging = (ROOT / "pyproject.toml").read_text("utf-8")
     rules = re.findall(r"pattern = '([^']*)', replacement = '([^']*)'", packaging)
     assert len(rules) == 3

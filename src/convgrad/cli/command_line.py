@@ -155,6 +155,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command line; the exit code."""
     if words is None:  # the process is the command's own
         warnings.showwarning = partial(_tell_warning, warnings.showwarning)
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a name the terminal cannot show is no reason to stop
             stream.reconfigure(errors="backslashreplace")
@@ -172,6 +173,13 @@ def main(words: Sequence[str] | None = None) -> int:
         # The reader left (`convgrad … | head`): nothing to say, and nothing more to flush.
         _discard_output()
         return ExitCode.PASS
+
+
+def _open_closed_streams() -> None:
+    """A stream that whoever started the process closed (`>&-`) reads as empty and writes nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # in this order they take their own numbers
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  (open as long as the process)
 
 
 def _tell_warning(

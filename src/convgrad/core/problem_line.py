@@ -23,6 +23,7 @@ Tensor names in a line: x w go (input, weight, grad_output), b (TBC bias), gx gw
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import fields, replace
 from typing import Any
 
@@ -205,7 +206,11 @@ def _tensors(
 def parse(line: str) -> Request:
     """The request a problem line stands for; a `ValueError` names the word that cannot be read."""
     text = arguments.text("a problem line", line).partition("#")[0].strip()
-    kind, _, rest = text.partition(" ")
+    for word in text.split():  # typed with a Chinese keyboard
+        plain = unicodedata.normalize("NFKC", word)
+        if plain != word and plain.isascii():
+            raise ValueError(f"problem line: {word[:60]!r} has full-width characters: write {plain[:60]!r}")
+    kind, rest = (*text.split(None, 1), "", "")[:2]
     if kind not in KINDS:
         hint = did_you_mean(kind, KINDS)
         raise ValueError(f"problem line must start with conv, tconv or tbc, not {kind[:40]!r}{hint}")
