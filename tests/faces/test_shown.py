@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import convgrad
+from browser import chromium
 from convgrad.compare import compare
 from convgrad.report import Report, read, run
 
@@ -105,6 +106,28 @@ def test_notebooks_show_pieces_of_pages() -> None:
     assert "mixed: pass" in text_of(found)
     evil = compare(np.ones(3, np.float32), np.ones(3), name="<script>alert(1)</script>")
     assert "<script" not in evil._repr_html_()
+
+
+JUPYTER = """<!doctype html><meta charset="utf-8"><style>
+:not(.jp-Md).jp-Html table { color: #000; table-layout: fixed; margin-left: auto; margin-right: auto; font-size: 12px }
+:not(.jp-Md).jp-Html :is(td, th, tr) { text-align: right; padding: .5em; max-width: none }
+:not(.jp-Md).jp-Html tbody tr:nth-child(odd) { background: #fff }
+:not(.jp-Md).jp-Html tbody tr:hover { background: #def }
+:not(.jp-Md).jp-Html :is(code, pre) { background: #eee; color: #000 }
+</style><div class="jp-Html">"""
+
+
+def test_a_notebook_does_not_restyle_a_piece() -> None:
+    """Jupyter aligns tables to the right and stripes them white: in the dark that would hide the words."""
+    shown = convgrad.explain(convgrad.Request.parse(REFUSED))._repr_html_()
+    look = "e => (s => [s.textAlign, s.backgroundColor, s.color])(getComputedStyle(document.querySelector(e)))"
+    with chromium() as browser:
+        for scheme, ink in (("light", "rgb(28, 29, 31)"), ("dark", "rgb(233, 233, 230)")):
+            tab = browser.new_page(color_scheme=scheme)
+            tab.set_content(JUPYTER + shown + "</div>")
+            assert tab.evaluate(look, "tbody tr td") == ["left", "rgba(0, 0, 0, 0)", ink]
+            assert tab.evaluate(look, "tbody tr")[1] == tab.evaluate(look, "code")[1] == "rgba(0, 0, 0, 0)"
+            assert tab.evaluate(look, "code")[2] == ink
 
 
 def test_torch_objects_are_shown_too() -> None:

@@ -14,13 +14,18 @@ from convgrad.text.page_style import page_style
 _NAME = "convgrad-shown"
 _MEDIA = re.compile(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}")
 _RULE = re.compile(r"[^{}]+\{[^{}]*\}")
+_SELECTORS = re.compile(r"[^{}@]+\{(?=[^{}]*\})")
+_FIRM = ":not(#_)"
+"""Weighs as much as an id: notebooks align, stripe and colour every table inside of them by classes."""
 _DARK_SWITCH = ':is([data-jp-theme-light="false"], .vscode-dark, [theme="dark"])'
 """Notebooks with a switch of their own between light and dark: JupyterLab, VS Code, Colab."""
 _FRAME = """
 :scope { font: 14px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); padding: 14px 16px;
   border: 1px solid var(--line); border-radius: 14px; width: fit-content; max-width: 100%; text-align: left; }
-p { margin: 0 0 8px; } code { color: inherit; background: none; overflow-wrap: anywhere; }
-table { width: auto; margin: 0; border: 0; font-size: 14px; } tr, td, th { background: none; text-align: left; }
+p { margin: 0 0 8px; } code, pre { color: inherit; }
+code { background: none; overflow-wrap: anywhere; padding: 0; }
+table { width: auto; margin: 0; border: 0; font-size: 14px; color: inherit; }
+tr, td, th { background: none; text-align: left; line-height: inherit; } td { font-size: inherit; }
 th[scope=row] { vertical-align: top; padding: 8px 16px 8px 0; } td.num, td.heat { text-align: right; }
 .plane td { padding: 2px 12px 2px 0; border: 0; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--soft); font-size: 13px; padding-top: 8px; }
@@ -64,5 +69,12 @@ def _style_for(body: str) -> str:
     light, *others = (rule for rule in kept if "data-theme" not in rule)
     switched = next(rule for rule in rules if ':root[data-theme="dark"]' in rule).partition("{")[2]
     bound = "\n".join([light, dark.replace(':root:not([data-theme="light"])', ":root"), *others])
-    bound = re.sub(r":root|\bbody(?= *\{)", ":scope", bound)
-    return f"@scope (.{_NAME}) {{{bound}{_FRAME}}}\n{_DARK_SWITCH} .{_NAME} {{{switched}"
+    bound = _SELECTORS.sub(_firm, re.sub(r":root|\bbody(?= *\{)", ":scope", bound) + _FRAME)
+    return f"@scope (.{_NAME}) {{{bound}}}\n{_DARK_SWITCH} .{_NAME}{_FIRM} {{{switched}"
+
+
+def _firm(rule: re.Match[str]) -> str:
+    """A rule that none of the page around it outweighs; all of the piece's gain the same."""
+    selectors = (one.strip() for one in rule[0].removesuffix("{").split(","))
+    firm = (one.replace(":scope", f":scope{_FIRM}") if ":scope" in one else f":scope{_FIRM} {one}" for one in selectors)
+    return f"\n{', '.join(firm)} {{"
