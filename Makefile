@@ -67,7 +67,7 @@ bench-torch: $(READY)
 	$(BIN)/python benchmarks/torch_backward.py
 
 # Environments: the core with its report, and everything the tests use. Rebuilt when the packaging or the native
-# sources change; objects are kept in build/ meanwhile. PyTorch first: the one this repository is measured with, so that
+# sources change. PyTorch first: the one this repository is measured with, so that
 # nothing else is pulled.
 SOURCES := pyproject.toml CMakeLists.txt $(shell find native -type f 2>/dev/null)
 $(CORE): $(SOURCES)

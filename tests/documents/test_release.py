@@ -46,3 +46,20 @@ def test_a_package_index_shows_no_broken_link() -> None:
     assert "\n\n\n" not in shown
     assert "pip install convgrad" in shown and "[concepts]" not in shown and "| concepts |" in shown
     assert not [target for target in LINK.findall(shown) if not target.startswith("http")]
+
+
+def test_the_files_for_a_forge_say_what_is_there() -> None:
+    """They parse; what they run is a program or a target of this tree; templates and the citation have their fields."""
+    yaml = pytest.importorskip("yaml")
+    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))["jobs"]
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"][0]["hooks"]
+    commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    ours = [words for words in [*commands, *(hook["entry"] for hook in hooks)] if not words.startswith("apt-get")]
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert sorted(ours) == [".ci/run", "make lint", "make wheels"]
+    assert (ROOT / ".ci/run").exists() and {"lint", "wheels"} <= set(targets)
+    for template in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.md"):
+        head = yaml.safe_load(template.read_text("utf-8").split("---")[1])
+        assert set(head) == {"name", "about"}, template
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(citation) and citation["license"] == "Apache-2.0"
