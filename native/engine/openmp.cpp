@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
 #if defined(__APPLE__)
 #include <mach-o/dyld.h>
@@ -27,7 +28,7 @@ std::atomic<bool> forked{false}, ending{false};
 // Held while the loader's lists are read, and by fork(): glibc's fork() gives the child the lock of those lists as it
 // is, so that no thread of ours may hold it then. Waiting for it has an end: a library's constructor that forks holds
 // the loader's other lock, which the one who looks may be waiting for.
-std::timed_mutex looking;
+std::mutex looking;
 bool fork_holds_it = false;
 
 uint64_t loads_seen = 0;  // of the process, when the lists were read; guarded by `looking`
@@ -111,8 +112,17 @@ void read_the_lists() {
     first_choice.store(first, std::memory_order_release);
 }
 
+// Within a second; by hand, for TSan does not know how a timed mutex of libstdc++ is locked.
+bool held_soon() {
+    for (int tries = 0; tries < 1000; ++tries) {
+        if (looking.try_lock()) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+}
+
 const bool knows_forks = [] {
-    pthread_atfork([] { fork_holds_it = looking.try_lock_for(std::chrono::seconds(1)); },
+    pthread_atfork([] { fork_holds_it = held_soon(); },
                    [] {
                        if (fork_holds_it) looking.unlock();
                    },
@@ -127,7 +137,7 @@ const bool knows_forks = [] {
 
 void look_for_openmp() {
     if (forked || ending || !knows_forks) return;
-    std::unique_lock<std::timed_mutex> mine(looking, std::try_to_lock);
+    std::unique_lock<std::mutex> mine(looking, std::try_to_lock);
     if (!mine.owns_lock()) return;  // somebody looks this moment: what was known before will do
     const uint64_t now = loads();
     if (now == loads_seen) return;

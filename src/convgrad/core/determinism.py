@@ -117,12 +117,12 @@ def tree_sum(parts: Sequence[object] | AnyArray) -> AnyArray:
     else:
         whole = as_array(parts, "parts")
         nodes = [*whole] if whole.ndim else []
-    wrong = next((str(a.dtype) for a in nodes if np.asarray(a).dtype.kind not in "iuf"), "")
+    nodes = [np.asarray(node) for node in nodes]
+    wrong = next((str(a.dtype) for a in nodes if a.dtype.kind not in "iuf"), "")
     if wrong:
         raise ConvGradError(f"parts must be arrays of numbers, got {wrong}", rule="parts.dtype", value=wrong)
     if not nodes:
         raise ConvGradError("parts must hold one array at least", rule="parts.length", value=0)
-    nodes = [np.asarray(a) for a in nodes]
     if len({(a.shape, a.dtype) for a in nodes}) > 1:
         shapes = ", ".join(sorted({f"{a.shape} {a.dtype}" for a in nodes}))
         raise ConvGradError(f"parts must have one shape and dtype, got {shapes}", rule="parts.shape", value=shapes)
