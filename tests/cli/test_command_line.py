@@ -131,6 +131,26 @@ def test_colour_only_on_a_terminal(monkeypatch):
     assert terminal.coloured("x", "red", screen) == "x"
 
 
+@pytest.mark.parametrize(("words", "told"), [
+    (["chekc"], "did you mean check?"), (["run"], "arguments are required: CASES"),
+    (["run", "x", "--fliter"], "did you mean --filter?"), (["doctor", "x"], "unrecognized arguments: x"),
+])  # fmt: skip
+def test_a_wrong_command_line_is_json_too(words, told, capsys):
+    """With --json the mistake stands where answers do, in English; people are told as before."""
+    assert main([*words, "--json", "--language", "zh"]) == 2
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    assert told in found["error"] and found["exit_code"] == 2 and "错误" in shown.err
+
+
+def test_a_completion_is_json_too(capsys):
+    """The script of a shell in a document, as it is without --json."""
+    assert main(["completion", "bash", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert main(["completion", "bash"]) == 0
+    assert found == {"shell": "bash", "script": capsys.readouterr().out}
+
+
 def test_json_has_no_bare_nan(capsys):
     """What JSON has no word for becomes a string, also deep inside."""
     terminal.print_json({"a": [float("nan"), (float("inf"),)], "b": -float("inf"), "c": 1.5})

@@ -82,16 +82,24 @@ class HintingParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """argparse echoes what it was given: control characters in it must not act on the terminal."""
-        hint = say(_hint(message, self)).replace(" （", "（")
-        text = f"{self.prog}: {say('error')}: {say(printable(message))}{hint}"
+        hint = _hint(message, self)
+        text = f"{self.prog}: {say('error')}: {say(printable(message))}{say(hint).replace(' （', '（')}"
         usage = self.format_usage()
         if usage.count("\n") > _MOST_USAGE:  # what must be given alone, so that the mistake does not scroll away
             short = self.formatter_class(prog=f"{self.prog} [...]")
             short.add_usage(None, [a for a in self._actions if a.required or not a.option_strings], [])
             usage = short.format_help()
             text += "\n" + say(f"`{self.prog} --help` lists the options.")
-        print(usage, end="", file=sys.stderr)
-        self.exit(ExitCode.USAGE, folded(text, stream=sys.stderr) + "\n")
+        print(usage + folded(text, stream=sys.stderr), file=sys.stderr)
+        raise UsageExit(message + hint)
+
+
+class UsageExit(SystemExit):
+    """What argparse ends with, told already; the mistake in English goes with it for `--json`."""
+
+    def __init__(self, mistake: str) -> None:
+        super().__init__(ExitCode.USAGE)
+        self.mistake = mistake
 
 
 class VerbParser(HintingParser):
@@ -225,7 +233,11 @@ def _exit_code(words: list[str]) -> int:
             return ExitCode.USAGE
         command: Callable[[argparse.Namespace], int] = arguments.run
         return int(command(arguments))
-    except SystemExit as stop:  # argparse: 0 after --help, 2 after a usage error
+    except UsageExit as stop:
+        if "--json" in words:
+            _print_error(stop.mistake, ExitCode.USAGE)
+        return ExitCode.USAGE
+    except SystemExit as stop:  # argparse: 0 after --help
         return int(stop.code or 0) if isinstance(stop.code, (int, type(None))) else ExitCode.USAGE
     except BrokenPipeError as error:
         if error.filename is None:
@@ -269,5 +281,10 @@ def _failed(error: Exception, as_json: bool) -> int:
     shown = "\n".join(printable(line) for line in say(text).splitlines())
     print(folded(f"convgrad: {shown}", stream=sys.stderr), file=sys.stderr)
     if as_json:
-        print_json({"error": text, "exit_code": int(code)})
+        _print_error(text, code)
     return code
+
+
+def _print_error(text: str, code: ExitCode) -> None:
+    """The answer of a failed command to a program."""
+    print_json({"error": text, "exit_code": int(code)})

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from convgrad.cli.command_tree import Node, nodes
 from convgrad.text.language import say
-from convgrad.text.terminal import ExitCode
+from convgrad.text.terminal import ExitCode, print_json
 
 _HELP = """\
 Prints a script for the shell; files are completed where nothing else is known.
@@ -27,7 +27,11 @@ def add_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
 
 
 def _command(arguments: argparse.Namespace) -> int:
-    print(_SCRIPTS[arguments.shell](list(nodes())), end="")
+    script = _SCRIPTS[arguments.shell](list(nodes()))
+    if arguments.json:
+        print_json({"shell": arguments.shell, "script": script})
+    else:
+        print(script, end="")
     return ExitCode.PASS
 
 
