@@ -304,8 +304,13 @@ def test_numpy_arrays_and_dtypes_that_have_no_place():
     x, w = np.ones((1, 2, 5), np.float32), np.ones((3, 2, 3), np.float32)
     assert np.array_equal(door.convolution(x, w), door.convolution(jnp.asarray(x), jnp.asarray(w)))
     for dtype in (np.int32, np.complex64):
-        with pytest.raises(convgrad.ConvGradError, match=np.dtype(dtype).name):
-            door.convolution(x.astype(dtype), w.astype(dtype))
+        for forward in (door.convolution, convgrad.convolution):  # by the argument, not by the output it would make
+            with pytest.raises(convgrad.ConvGradError, match=f"^dtype of input must .* got {np.dtype(dtype).name}"):
+                forward(x.astype(dtype), w)
+            with pytest.raises(convgrad.ConvGradError, match=f"^dtype of weight must .* got {np.dtype(dtype).name}"):
+                forward(x, w.astype(dtype))
+    with pytest.raises(convgrad.ConvGradError, match="^rank of input must"):
+        door.convolution(x[0], w)
 
 
 def test_hostile_calls():

@@ -141,6 +141,24 @@ def test_workbooks_and_archives_hold_the_same_cases(tmp_path):
     assert main(["cases", "convert", str(path), "--to", "xlsx"]) == 2
 
 
+def test_sheets_are_read_as_far_as_their_header(tmp_path):
+    """Blank rows above and between, cells of any kind, columns without a name; a cell in a far corner is refused."""
+    book = openpyxl.Workbook()
+    sheet = book.active
+    kinds = {"is_enabled": False, "absolute_precision": 1e-8, "input_data_ranges": 3, "priority": 1, "remark": None}
+    header, row = [*OPERATOR, *kinds], [*OPERATOR.values(), *kinds.values()]
+    for cells in ([None], [f" {name} " for name in header], [], [*row, "no column"], ["", None]):
+        sheet.append(cells)
+    book.save(tmp_path / "x.xlsx")
+    (case,) = files.read(tmp_path / "x.xlsx")
+    assert (case.name, case.enabled, case.fill_words) == ("a", False, "constant:3")
+    assert str(case.request) == line_of(tmp_path, OPERATOR)
+    sheet["XFD1048576"] = "far"
+    book.save(tmp_path / "x.xlsm")
+    with pytest.raises(CaseFileError, match="has more than 20,000,000 cells: refused"):
+        files.read(tmp_path / "x.xlsm")
+
+
 def test_bombs_and_broken_archives_are_refused(tmp_path):
     """What unpacks to far more than it is, what is no archive, a workbook without a sheet of cases: one sentence."""
     for name in ("x.xlsx", "x.zip"):

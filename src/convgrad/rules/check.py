@@ -82,7 +82,8 @@ class Verdict:
 def rows_for(operator: Operator, product: str, conformance: str, forward: bool = False) -> tuple[Rule, ...]:
     """The rows that concern a product, in order.
 
-    No document speaks of the forward pass: it obeys the cpu rows, and the product's own math types.
+    No document speaks of the forward pass: it obeys the cpu rows, and the product's own math types. Its output follows
+    from its operands, so that of every stage rows about these come first.
     """
 
     def concerns(rule: Rule) -> bool:
@@ -92,7 +93,11 @@ def rows_for(operator: Operator, product: str, conformance: str, forward: bool =
             return True
         return product in rule.products and (not forward or rule.stage is Stage.MATH)
 
-    return tuple(rule for rule in RULES[operator] if concerns(rule))
+    rows = [rule for rule in RULES[operator] if concerns(rule)]
+    if forward:
+        stages = list(dict.fromkeys(rule.stage for rule in rows))
+        rows.sort(key=lambda rule: (stages.index(rule.stage), rule.fact.startswith("grad_output.")))
+    return tuple(rows)
 
 
 def applies(rule: Rule, facts: Facts) -> bool:

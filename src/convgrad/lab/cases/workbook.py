@@ -16,6 +16,8 @@ SUFFIXES = (".xlsx", ".xlsm")
 _MOST_RATIO = 200
 """Of unpacked to packed bytes; case files compress some twenty times."""
 _HARMLESS = 2**20
+_MOST_CELLS = 20_000_000
+"""Of a sheet, blank ones included: one cell in a far corner makes billions of them, 100,000 cases 4 million."""
 
 
 def _checked(path: str) -> zipfile.ZipFile:
@@ -41,14 +43,22 @@ def as_csv(path: str) -> str:
     _checked(path).close()
     try:
         book = load_workbook(path, read_only=True, data_only=True)
-        rows = [["" if v is None else str(v).strip() for v in row] for row in book.worksheets[0].values]
+        rows, cells = [], 0
+        for row in book.worksheets[0].values:
+            cells += len(row)
+            if cells > _MOST_CELLS:
+                break
+            texts = ["" if v is None else str(v).strip() for v in row]
+            if any(texts):
+                rows.append(texts)
         book.close()
     except Exception as error:  # whatever a library for a foreign format raises
         raise CaseFileError(path, f"is no workbook that can be read: {error}") from None
-    while rows and rows[0] and not rows[0][-1]:  # columns beyond the header's last
-        rows = [row[:-1] for row in rows]
+    if cells > _MOST_CELLS:
+        raise CaseFileError(path, f"has more than {_MOST_CELLS:,} cells: refused")
+    width = max((i + 1 for i, name in enumerate(rows[0]) if name), default=0) if rows else 0
     out = io.StringIO(newline="")
-    csv.writer(out, lineterminator="\n").writerows(row for row in rows if any(row))
+    csv.writer(out, lineterminator="\n").writerows(row[:width] for row in rows)  # none beyond the header's last
     return out.getvalue()
 
 
