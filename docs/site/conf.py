@@ -6,6 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+import sphinx.search
+from sphinx.search.en import SearchEnglish
+
 import convgrad
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,8 +27,26 @@ myst_heading_anchors = 4
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 
+
+class EnglishAndChinese(SearchEnglish):
+    """Words as the theme splits them; a run of Chinese, which has no spaces, as its pairs of neighbours."""
+
+    _CHINESE = re.compile("[\u4e00-\u9fff]+")
+    js_splitter_code = r"""
+var splitQuery = (query) => (query.match(/[\u4e00-\u9fff]+|(?:(?![\u4e00-\u9fff])[\p{L}\p{N}_])+/gu) || []).flatMap(
+  (term) => /^[\u4e00-\u9fff]{3}/.test(term) ? [...term].slice(1).map((last, i) => term[i] + last) : [term]);
+"""
+
+    def split(self, input: str) -> list[str]:
+        pairs = [run[i : i + 2] for run in self._CHINESE.findall(input) for i in range(max(len(run) - 1, 1))]
+        return super().split(self._CHINESE.sub(" ", input)) + pairs
+
+
+sphinx.search.languages["en"] = EnglishAndChinese
+
 CHAPTERS = {
-    "Start": ("中文 <README.zh-CN>", "docs/concepts", "docs/site/gallery", "docs/site/api"),
+    "Start": ("docs/concepts", "docs/site/gallery", "docs/site/api"),
+    "中文": ("说明 <README.zh-CN>", "docs/*.zh-CN"),
     "Guides": ("docs/contract", "docs/cases", "docs/standards", "docs/notebooks", "docs/torch", "docs/jax",
                "docs/ttk", "docs/atk", "docs/msprobe", "docs/pytest", "docs/benchdnn", "docs/torch_func",
                "docs/scaleout", "docs/c_abi", "docs/tile_kernel", "docs/ascendc_cpp",
@@ -40,7 +61,7 @@ def contents() -> str:
     named = [page for pages in CHAPTERS.values() for page in pages]
     others = sorted(
         str(path.relative_to(ROOT).with_suffix("")) for path in (ROOT / "docs").glob("*.md")
-        if str(path.relative_to(ROOT).with_suffix("")) not in named
+        if str(path.relative_to(ROOT).with_suffix("")) not in named and not path.stem.endswith(".zh-CN")
     )  # fmt: skip
     parts = []
     for caption, pages in {**CHAPTERS, "More": tuple(others)}.items():
@@ -82,6 +103,8 @@ def change_source(app: Any, page: str, source: list[str]) -> None:
 
 def plain_docstring(app: Any, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
     """Docstrings are plain text: what stands between backticks is code, indented lines are kept as they are."""
+    if lines and lines[0].startswith("Alias for field number"):  # Python's own, of a named tuple
+        lines.clear()
     made: list[str] = []
     kept = False
     for line in lines:

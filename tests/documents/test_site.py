@@ -101,7 +101,8 @@ def a_browser_shows_the_pages(site: Path, browser: Any, width: int, scheme: str)
 def the_search_finds(site: Path, browser: Any) -> None:
     """A word of the documents and one of the API are found, by the site alone."""
     tab = browser.new_page()
-    words = (("winograd", "Fewer multiplications"), ("conv_tbc_backward", "Python API"), ("梯度", "convgrad"))
+    words = (("winograd", "Fewer multiplications"), ("conv_tbc_backward", "Python API"),
+             ("aclnn 返回码", "Return codes"), ("用例文件", "如果你使用 ATK"))  # Chinese has no spaces  # fmt: skip
     for word, page in words:
         tab.goto((site / "search.html").as_uri() + f"?q={word}")
         tab.wait_for_selector("#search-results ul.search li", timeout=60_000)
