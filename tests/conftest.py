@@ -6,3 +6,4 @@ import os
 
 os.environ["CONVGRAD_LANGUAGE"] = "en"
 os.environ.pop("COLUMNS", None)  # lines are folded where a person looks: a test that wants it says how wide
+os.unsetenv("COLUMNS")  # GNU readline, which pytest loads, sets it behind os.environ: programs inherit that

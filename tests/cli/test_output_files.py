@@ -191,3 +191,24 @@ def test_a_full_standard_output_is_said():
         command = [sys.executable, "-m", "convgrad", "rules"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2 and done.stderr == f"convgrad: standard output: {os.strerror(errno.ENOSPC)}\n"
+
+
+def test_what_is_read_is_not_overwritten(network, tmp_path, capsys) -> None:
+    """An output that is the file of cases, an earlier journal, the model or another output: refused, all as it was."""
+    cases = tmp_path / "cases.txt"
+    cases.write_text(f"{LINE}\n")
+    (tmp_path / "link.csv").symlink_to(cases)
+    os.link(cases, tmp_path / "same.json")
+    model = Path("tiny_network.py").read_text()
+    for option in ("--html", "--csv", "--xlsx", "--junit", "--progress-file", "--po"):
+        for name in ("cases.txt", "link.csv", "same.json", "./sub/../cases.txt"):
+            (tmp_path / "sub").mkdir(exist_ok=True)
+            assert main(["run", str(cases), "-q", option, name]) == 2, (option, name)
+            assert f"{Path(name)} is what is read" in " ".join(capsys.readouterr().err.split())
+    assert main(["run", LINE, "-q", "--csv", "new", "--junit", "./new"]) == 2
+    assert "new would be written twice" in capsys.readouterr().err and not Path("new").exists()
+    assert main(["scan", "tiny_network.py:net", "--input", "1,3,8,8", "--page", "tiny_network.py"]) == 2
+    assert main(["dump", str(tmp_path), "--csv", "new", "--html", "new"]) == 2
+    assert cases.read_text() == f"{LINE}\n" and Path("tiny_network.py").read_text() == model
+    assert main(["run", str(cases), "-q", "--csv", "/dev/null", "--junit", "/dev/null"]) == 0
+    assert main(["cases", "convert", "cases.txt", "-o", "cases.txt"]) == 0 and LINE.split()[0] in cases.read_text()

@@ -6,8 +6,8 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
+from convgrad.cli import outputs
 from convgrad.cli.numbers import whole_number
 from convgrad.core import dtypes
 from convgrad.core.request import DEFAULT_CONFORMANCE
@@ -83,8 +83,7 @@ def _written(arguments: argparse.Namespace, cases: Sequence[Case]) -> int:
         form = arguments.to or ("json" if arguments.json else "lines")
         sys.stdout.write(files.as_text("standard output", cases, form))
         return ExitCode.PASS
-    if not Path(arguments.output).absolute().parent.is_dir():
-        raise UsageError(f"{Path(arguments.output).parent} is no directory")
+    outputs.look_at([arguments.output], [])  # a file converted in its place keeps its cases
     form = files.form_of(arguments.output, arguments.to)
     files.write(arguments.output, cases, form)
     if arguments.json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from convgrad.cli import outputs
 from convgrad.core import standards
 from convgrad.core.request import MATH_NAMES
 from convgrad.lab.cases.case import product_key
@@ -48,6 +49,7 @@ def _command(arguments: argparse.Namespace) -> int:
         chosen = standards.find_all(arguments.standard)
     except ValueError as error:
         raise UsageError(str(error)) from None
+    outputs.look_at((arguments.csv, arguments.html), ())
     on = product_key(arguments.on)
     asked = [product_key(name) for name in arguments.product.split(",") if name.strip()]
     products = list(dict.fromkeys([on, *asked]))

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from convgrad import engines
+from convgrad.cli import outputs
 from convgrad.cli.numbers import seed, whole_number
 from convgrad.core import standards
 from convgrad.core.request import ALGORITHMS
@@ -76,10 +77,10 @@ def _count(text: str) -> int:
 
 def command(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
-    for path in (arguments.html, arguments.csv, arguments.xlsx, arguments.junit, arguments.progress_file,
-                 arguments.po):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise UsageError(f"{path.parent} is no directory")
+    outputs.look_at(
+        (arguments.html, arguments.csv, arguments.xlsx, arguments.junit, arguments.progress_file, arguments.po),
+        (arguments.cases, arguments.rerun),
+    )
     if sum([bool(arguments.jobs), bool(arguments.workers), arguments.scheduler is not None]) > 1:
         raise UsageError("--jobs, --workers and --scheduler are three ways to run: choose one")
     if arguments.pytorch and find_spec("torch") is None:

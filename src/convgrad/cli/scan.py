@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from convgrad.cli import outputs
 from convgrad.core import products
 from convgrad.core.request import CONFORMANCES, DEFAULT_CONFORMANCE, MATH_NAMES, Request
 from convgrad.lab.cases.case import product_key
@@ -69,6 +70,7 @@ def shape_of(text: str) -> tuple[int, ...]:
 def _run(arguments: argparse.Namespace) -> int:
     from convgrad.torch.scanning import Answer, scan
 
+    outputs.look_at((arguments.output, arguments.page), (arguments.model, arguments.model.rpartition(":")[0]))
     asked = [product_key(name) for text in arguments.product or [] for name in text.split(",") if name]
     names = asked or list(products.ONE_OF_EACH)
     is_file = arguments.model.endswith(".onnx")
