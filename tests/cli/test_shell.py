@@ -18,7 +18,7 @@ import convgrad
 from convgrad.cli.command_line import VERBS, main
 from convgrad.cli.command_tree import nodes
 from convgrad.cli.manual import manual
-from convgrad.core import standards
+from convgrad.core import dtypes, standards
 from convgrad.lab.run.progress import Progress
 from convgrad.text import language
 from convgrad.text.terminal import EXIT_CODES, ExitCode, fold, folded, width_of
@@ -291,3 +291,12 @@ def test_rich_draws_tables_on_a_terminal(cases: Path) -> None:
     assert len(plain) == 2, done.stdout
     drawn = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in done.stdout.split("reproduce:")[0].splitlines()]
     assert max(map(width_of, drawn)) <= 80
+
+
+def test_no_dtype_is_cut_on_a_usual_terminal(monkeypatch, capsys) -> None:
+    """At 80 columns each name and word of `dtypes` can be copied whole, in either language."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for language in ("en", "zh"):
+        assert main(["--language", language, "dtypes"]) == 0
+        shown = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]]
+        assert shown == [[dtype.name, dtype.word] for dtype in dtypes.ALL]

@@ -229,7 +229,8 @@ def _dtypes(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json([dict(zip(head, row, strict=True)) for row in rows])
         else:
-            print(table(head, rows, right=(2, 3, 4, 5)))
+            short = {"fraction": "frac", "overflow": "beyond"}  # so that no dtype's name is cut at 80 columns
+            print(table([short.get(name, name) for name in head], rows, right=(2, 3, 4, 5)))
         return ExitCode.PASS
     try:
         row = dtypes.find(arguments.dtype)
