@@ -296,7 +296,7 @@ def test_rich_draws_tables_on_a_terminal(cases: Path) -> None:
 def test_no_dtype_is_cut_on_a_usual_terminal(monkeypatch, capsys) -> None:
     """At 80 columns each name and word of `dtypes` can be copied whole, in either language."""
     monkeypatch.setenv("COLUMNS", "80")
-    for language in ("en", "zh"):
-        assert main(["--language", language, "dtypes"]) == 0
+    for spoken in ("en", "zh"):
+        assert main(["--language", spoken, "dtypes"]) == 0
         shown = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]]
         assert shown == [[dtype.name, dtype.word] for dtype in dtypes.ALL]
