@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
+from convgrad.cli.command_line import main
 from convgrad.compare import compare
 from convgrad.core import metrics, standards
 from convgrad.lab.judging import bootstrap
@@ -19,11 +22,12 @@ THRESHOLDS = {  # written a second time, so that an edit of the rows needs two h
               "hf32": [2**-9, 2**-10, 1e-1], "float8_e4m3fn": [2**-2, 2**-4, 4], "float8_e5m2": [2**-1, 2**-3, 8],
               "float64": [2**-10, 2**-16, 1e-2]},
     "mixed-elementwise": {
-        "float16": [2**-9, 2**-9, 1e-1], "bfloat16": [2**-6, 2**-6, 1], "float32": [2**-10, 2**-16, 1e-2],
-        "hf32": [2**-9, 2**-10, 1e-1], "float8_e4m3fn": [2**-2, 2**-4, 1], "float8_e5m2": [2**-1, 2**-3, 1e-1]},
+        "float16": [2**-9, 2**-9, 1e-1, 2**-10], "bfloat16": [2**-6, 2**-6, 1, 2**-7],
+        "float32": [2**-10, 2**-16, 1e-2, 2**-23], "hf32": [2**-9, 2**-10, 1e-1, 2**-10],
+        "float8_e4m3fn": [2**-2, 2**-4, 1, 2**-3], "float8_e5m2": [2**-1, 2**-3, 1e-1, 2**-2]},
     "cosine": {"any": [0.01]}, "quant": {"any": [1]},
-    "msprobe-ulp": {"float16": [1, 1e-3, 0], "bfloat16": [1, 1e-3, 0], "float32": [32, 0.05, 64],
-                    "float8_e4m3fn": [1, 1e-3, 0], "float8_e5m2": [1, 1e-3, 0], "hifloat8": [1, 1e-3, 0]},
+    "msprobe-ulp": {"float16": [1, 1e-3, 0, 1], "bfloat16": [1, 1e-3, 0, 1], "float32": [32, 0.05, 64, 1],
+                    "float8_e4m3fn": [1, 1e-3, 0, 0], "float8_e5m2": [1, 1e-3, 0, 0], "hifloat8": [1, 1e-3, 0, 0]},
     "msprobe-absolute": {"float16": [2**-10, 2**-10, 2**-16], "bfloat16": [2**-8, 2**-10, 1e-16],
                          "float32": [2**-20, 2**-20, 2**-30]},
     "close": {"float16": [1e-3, 1e-3, 1e-8], "bfloat16": [1e-3, 1e-3, 1e-8], "any": [1e-4, 1e-4, 1e-8]},
@@ -79,11 +83,26 @@ def test_mere_mare(precision):
         assert passes("mere-mare", one_off, ONES, precision) is expected
 
 
+def test_the_threshold_itself_fails_mere_mare():
+    """MERE and MARE are strict; a NaN where the reference has one counts for nothing, one beside a number fails."""
+    golden = np.full(1000, 1 - 1e-7)  # |g| + 1e-7 is 1, so that rel is |a - g| exactly
+    t = THRESHOLDS["mere-mare"]["float32"][0]
+    even, one = golden - t, golden.copy()
+    one[3] -= 10 * t
+    for at, below in ((even, golden - t * TIGHT), (one, np.where(one == golden, golden, one + 2.0**-40))):
+        assert passes("mere-mare", at, golden, "float32") is False
+        assert passes("mere-mare", below, golden, "float32") is True
+    with_nan, beside = below.copy(), golden.copy()
+    with_nan[7] = beside[7] = np.nan
+    assert passes("mere-mare", with_nan, beside, "float32") is True
+    assert passes("mere-mare", with_nan, golden, "float32") is False
+
+
 @pytest.mark.parametrize("name", ["mixed", "mixed-elementwise"])
 @pytest.mark.parametrize("precision", SIX)
 def test_mixed_tolerance_and_share(name, precision):
     """Exactly 99 % within tolerance passes, one element less fails."""
-    rtol, atol, _ = THRESHOLDS[name][precision]
+    rtol, atol, *_ = THRESHOLDS[name][precision]
     for outside, expected in ((10, True), (11, False)):
         actual = ONES + (atol + rtol) * TIGHT
         actual[:outside] = 1 + (atol + rtol) * 1.5  # below the cap, or within 32 ULP
@@ -94,8 +113,8 @@ def test_mixed_tolerance_and_share(name, precision):
 def test_mixed_limit_and_cap(precision):
     """One element beyond the limit fails; elementwise, unless it is within 32 ULP of its own size."""
     small = ONES * 2.0**-6
-    unit = float(metrics.ulp_of("float32" if precision == "hf32" else precision, small[:1])[0])
-    cap = THRESHOLDS["mixed-elementwise"][precision][2]
+    *_, cap, eps = THRESHOLDS["mixed-elementwise"][precision]
+    unit = eps * 2.0**-6
     for name, limit in (("mixed", THRESHOLDS["mixed"][precision][2]), ("mixed-elementwise", max(cap, 32 * unit))):
         for error, expected in ((limit * TIGHT, True), (limit * WIDE, False)):
             actual = small.copy()
@@ -106,8 +125,8 @@ def test_mixed_limit_and_cap(precision):
 @pytest.mark.parametrize("precision", SIX[:4])
 def test_the_limit_of_large_values(precision):
     """At 2^20 an ULP is larger than the limit: elementwise 32 of them pass, 33 fail; `mixed` has one number for all."""
-    big = np.full(1000, 2.0**15 if precision == "float16" else 2.0**20)
-    unit = float(metrics.ulp_of("float32" if precision == "hf32" else precision, big[:1])[0])
+    at = 2.0**15 if precision == "float16" else 2.0**20
+    big, unit = np.full(1000, at), at * 2.0 ** -{"bfloat16": 7, "float32": 23}.get(precision, 10)
     for ulps, expected in ((32, True), (33, False)):
         actual = big.copy()
         actual[3] -= ulps * unit
@@ -187,6 +206,7 @@ def test_a_partners_tiny_error_counts_as_s():
     actual = ONES * (1 + 2.0**-15 * (1 + 1e-7))
     assert ratio(2.0**-15, 0.0, 2.0**-14) == 0.5 and ratio(0.0, 0.0, 0.5) == 1 and ratio(np.inf, np.inf, 0.5) == 1
     assert passes("double-benchmark:L2", actual, ONES, "float32", partner=ONES) is True
+    assert passes("cross_check:L2", actual, ONES, "float32", partner=ONES) is True
     golden = ONES.copy()
     golden[:500] = 2.0**-15  # below s
     wrong = golden.copy()
@@ -312,6 +332,40 @@ def test_msprobe_ulp():
     nine[0] = 1
     assert passes("msprobe-ulp", nine, ONES, "float32", partner=ONES + 70 * ulp) is True
     assert passes("msprobe-ulp", ONES + 2 * 2.0**-10, ONES, "float16") is False
+
+
+@pytest.mark.parametrize(("dtype", "at", "ulp"), [
+    ("float8_e4m3fn", 1.5, 2**-3), ("float8_e4m3fn", 2**-9, 2**-9), ("float8_e4m3fn", 416.0, 32.0),
+    ("float8_e5m2", 1.5, 2**-2), ("float8_e5m2", 2**-16, 2**-16), ("float8_e5m2", 0.0, 2**-2),
+    ("hifloat8", 1.5, 2**-3), ("hifloat8", 8.0, 1.0), ("hifloat8", 16.0, 4.0), ("hifloat8", 2.0**10, 2.0**9),
+    ("float16", 0.0, 2**-10), ("float16", 2**-24, 2**-24), ("bfloat16", 3.0, 2**-6),
+])  # fmt: skip
+def test_msprobe_ulp_of_narrow_dtypes(dtype, at, ulp):
+    """One ULP off is none too far, two are, up to one of a thousand; a worse partner excuses 16 bits only."""
+    golden = np.full(2000, at)
+    assert passes("msprobe-ulp", golden + ulp, golden, dtype) is True
+    for count, expected in ((1, True), (2, False)):
+        actual = golden.copy()
+        actual[:count] += 2 * ulp
+        assert passes("msprobe-ulp", actual, golden, dtype) is expected
+    worse = golden.copy()
+    worse[:3] += 2 * ulp
+    assert passes("msprobe-ulp", actual, golden, dtype, partner=worse) is (dtype in ("float16", "bfloat16"))
+    assert passes("msprobe-ulp", actual, golden, dtype, partner=actual) is False
+
+
+def test_every_row_says_its_date_source_and_thresholds(capsys):
+    """`standards` prints them, the page holds them; what a row does not speak of it says nothing about."""
+    assert main(["standards", "--json"]) == 0
+    told, page = {r["name"]: r for r in json.loads(capsys.readouterr().out)}, standards.page("made")
+    for row in standards.ALL:
+        assert told[row.name]["date"] == row.date and told[row.name]["note"] == row.note
+        assert f"| `{row.name}` | {row.date} |" in page and (not row.note or f"| {row.note} |" in page)
+        for name, numbers in row.thresholds:
+            assert all(f"{c} = {standards.power_of_two(v)}" in row.says(name)
+                       for c, v in zip(row.columns, numbers, strict=True))  # fmt: skip
+        if row.limits("float4") is None:
+            assert row.says("float4") == f"{row.name} says nothing about float4"
 
 
 def test_cosine_quant_and_absolute():

@@ -115,11 +115,17 @@ def _mixed(m: Measured, limits: tuple[float, ...]) -> Finding:
     return share >= standards.MIXED_SHARE and far == 0, why + (f", {far} beyond the limit" if far else ""), ()
 
 
+def _most_ulps(e: Errors, ulp_at_one: float) -> AnyArray:
+    """32 ULP at each g, in the precision judged by: HF32 results are float32 numbers of more bits."""
+    most: AnyArray = standards.MIXED_ULPS * e.quantum * (ulp_at_one / e.dtype.eps)
+    return most
+
+
 def _mixed_elementwise(m: Measured, limits: tuple[float, ...]) -> Finding:
-    rtol, atol, cap = limits
+    rtol, atol, cap, ulp_at_one = limits
     e = m.errors
     share = _share(_within(e, rtol, atol), e.count)
-    beyond = (e.size > cap) & (e.size > standards.MIXED_ULPS * e.quantum)
+    beyond = (e.size > cap) & (e.size > _most_ulps(e, ulp_at_one))
     far = int(beyond.sum())
     why = f"{_percent(share)} within tolerance, max abs error {m.metrics.max_abs:.3g} ({m.metrics.max_ulp:.3g} ULP)"
     return share >= standards.MIXED_SHARE and far == 0, why + (f", {far} beyond the cap" if far else ""), ()
@@ -270,11 +276,11 @@ def _far_in_ulp(e: Errors, most: float) -> tuple[float, float]:
 
 
 def _ulp(m: Measured, limits: tuple[float, ...]) -> Finding:
-    most, allowed, mean = limits
+    most, allowed, mean, beside = limits
     share, found = _far_in_ulp(m.errors, most)
     ok = share < allowed or found < mean
     if not ok and m.partner is not None:
-        ok = share < _far_in_ulp(m.partner, most)[0]
+        ok = share < beside * _far_in_ulp(m.partner, most)[0]
     return ok, f"{_percent(share)} beyond {most:g} ULP, mean {found:.3g} ULP", ()
 
 
@@ -308,13 +314,13 @@ def _largest(values: AnyArray) -> float:
 
 
 def _elementwise(m: Measured, limits: tuple[float, ...], _: tuple[float, ...]) -> float:
-    rtol, atol, cap = limits
-    far = _largest(np.minimum(m.errors.size / cap, m.errors.size / (standards.MIXED_ULPS * m.errors.quantum)))
+    rtol, atol, cap, ulp_at_one = limits
+    far = _largest(np.minimum(m.errors.size / cap, m.errors.size / _most_ulps(m.errors, ulp_at_one)))
     return max(_outside(m, rtol, atol, standards.MIXED_SHARE), far)
 
 
 def _ulp_used(m: Measured, limits: tuple[float, ...], _: tuple[float, ...]) -> float:
-    most, allowed, mean = limits
+    most, allowed, mean, _beside = limits
     share, found = _far_in_ulp(m.errors, most)
     return min(share / allowed, found / mean if mean else np.inf)
 
