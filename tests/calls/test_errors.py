@@ -158,3 +158,10 @@ def test_a_list_of_one_is_a_number():
     listed = convgrad.conv_backward(g, X, W, stride=[2], padding=(1,), dilation=[1], output_padding=[0])
     plain = convgrad.conv_backward(g, X, W, stride=2, padding=1)
     assert all(np.array_equal(a, b) for a, b in zip(listed, plain, strict=True))
+
+
+@pytest.mark.parametrize("forward", [convgrad.conv_tbc, convgrad.convolution])
+def test_operands_without_an_axis_are_refused_by_their_rank(forward):
+    """Two 0-d arrays have no window to compare: the rule of the rank speaks."""
+    with pytest.raises(ConvGradError, match="rank of input must be"):
+        forward(np.float32(1), np.float32(1))

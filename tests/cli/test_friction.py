@@ -272,3 +272,12 @@ def test_a_model_in_a_file_elsewhere(tmp_path: Path, capsys) -> None:
     assert "did you mean float64?" in shown and "161002" not in shown
     assert main(["scan", model, "--input", "1,3,8,8", "--dtype", "fp16"]) == 0
     assert "float16" in capsys.readouterr().out
+
+
+def test_names_of_files_cannot_act_on_a_terminal(tmp_path: Path, monkeypatch, capfd) -> None:
+    """What is announced as written is printed without its control characters; the file keeps its name."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", LINE, "-q", "--csv", "\x1b[2Jdocument"]) == 0
+    shown = capfd.readouterr().err
+    assert "table: \\x1b[2Jdocument" in shown and "\x1b" not in shown
+    assert (tmp_path / "\x1b[2Jdocument").exists()

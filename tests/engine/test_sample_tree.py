@@ -311,7 +311,8 @@ def test_a_serial_sum_is_not_the_tree():
 
 def test_tree_sum_refuses_what_has_no_sum():
     """Nothing, arrays that differ, and elements that are no numbers."""
-    for parts, rule in (([], "parts.length"), (np.array([1, None]), "parts.dtype"), ([np.zeros(2), np.zeros(3)], "parts.shape"),
+    for parts, rule in (([], "parts.length"), (np.array([1, None]), "parts.dtype"),
+                        ([np.zeros(2), np.zeros(3)], "parts.shape"),
                         ([np.zeros(2), np.zeros(2, np.float32)], "parts.shape")):  # fmt: skip
         with pytest.raises(convgrad.ConvGradError) as refused:
             convgrad.tree_sum(parts)

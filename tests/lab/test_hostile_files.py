@@ -63,6 +63,20 @@ def test_compare_with_what_is_no_npy(tmp_path, capsys, content):
         assert content != DAMAGED["too many bytes"] or "bytes follow the header" in err
 
 
+def test_an_archive_in_several_parts_is_no_tensor(tmp_path, capsys):
+    """A .pt file whose archive says it spans nine disks: exit code 2 and the file by name."""
+    torch = pytest.importorskip("torch")
+    bad, good = tmp_path / "bad.pt", tmp_path / "good.pt"
+    torch.save(torch.zeros(4), good)
+    data = bytearray(good.read_bytes())
+    count = data.rindex(b"PK\x06\x07") + 16  # of disks, in the locator of the long form's directory
+    data[count : count + 4] = struct.pack("<I", 9)
+    bad.write_bytes(data)
+    assert main(["compare", str(bad), str(good)]) == 2
+    err = capsys.readouterr().err
+    assert str(bad) in err.replace("\n", "") and "internal error" not in err
+
+
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3), np.float32(3), np.zeros((0, 2), np.float16),
                                    np.arange(4, dtype=">f4")], ids=str)

@@ -135,7 +135,7 @@ def _refuse_wide_windows(request: Request) -> Request:
     """A window beyond its padded input has no output; the law alone would round its size up to zero."""
     x, w = request.input, request.weight
     assert x is not None and w is not None
-    if request.transposed or x.empty or w.empty or x.rank != w.rank:
+    if request.transposed or x.empty or w.empty or x.rank != w.rank or not x.rank:
         return request
     axes: Any
     if request.operator is Operator.TBC:

@@ -120,7 +120,7 @@ def _print_missing(missing: Sequence[Missing]) -> None:
     """A result missing in a case that has others fails; a case, or a file, without any is only told."""
     for m in [m for m in missing if m.in_case][:_MOST_SHOWN]:
         print(coloured(printable(m.name), "bold"))
-        tell(f"  {coloured(say('FAIL'), 'red')}  no file holds this result")
+        print(folded(f"  {coloured(say('FAIL'), 'red')}  {say('no file holds this result')}"))
     absent = [m.name for m in missing if not m.in_case]
     if absent:
         shown = ", ".join(printable(name) for name in absent[:_MOST_SHOWN]) + (", ..." * (len(absent) > _MOST_SHOWN))

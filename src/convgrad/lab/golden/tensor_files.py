@@ -170,9 +170,9 @@ def _from_torch(file: Path, known: Dtype | None) -> tuple[AnyArray, Dtype]:
 
 def _refuse_bomb(file: Path) -> None:
     """torch stores tensors as they are: an archive that unpacks to more than it holds is none of its making."""
-    if not zipfile.is_zipfile(file):
-        return
     try:
+        if not zipfile.is_zipfile(file):  # which raises too, of an archive in several parts
+            return
         with zipfile.ZipFile(file) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
     except (zipfile.BadZipFile, NotImplementedError) as error:
