@@ -159,7 +159,7 @@ def folded(text: str, hanging: str = "", stream: TextIO | None = None) -> str:
 
 
 def tell(text: str, hanging: str = "", file: TextIO | None = None) -> None:
-    """Prints a text to a person: in the language chosen, folded to what is seen; names in it cannot act on a terminal."""
+    """Prints a text to a person: in the language chosen, folded to what is seen, without control characters."""
     safe = "\n".join(printable(line) for line in say(text).split("\n"))
     print(folded(safe, hanging, file), file=file, flush=True)
 
