@@ -100,6 +100,7 @@ public:
     int vectors_ = 0;                                     // per block
     std::map<std::pair<int, uint64_t>, Clocks> brought_;  // what the cores of a meeting had heard of when they came
     bool mode_is_given_ = false;
+    Scratch scratch_;
 
 private:
     void live(Core* core);
@@ -345,6 +346,10 @@ uint16_t core_clock() {
     return mine && static_cast<size_t>(mine->thread) < mine->clocks.size()
                ? mine->clocks[static_cast<size_t>(mine->thread)]
                : 0;
+}
+Scratch& scratch() {
+    static thread_local Scratch own;  // outside of a launch
+    return mine ? running->scratch_ : own;
 }
 bool happened_before(int thread, uint16_t clock) {
     if (!mine || thread == mine->thread || clock == UINT16_MAX) return true;

@@ -29,5 +29,11 @@ uint16_t core_clock();
 // Whether what core `thread` did at `clock` came before what the running core does now.
 bool happened_before(int thread, uint16_t clock);
 
+// Operands of a tile while it is computed. Only one core of a launch runs, so all take the same memory.
+struct Scratch {
+    std::vector<float> a, b, rows;
+};
+Scratch& scratch();
+
 }  // namespace tile
 }  // namespace convgrad

@@ -59,7 +59,6 @@ private:
     int64_t row_ = 0;                                    // hoStart
     int64_t i_ = 0, j_ = 0, m_block_ = 0, n_block_ = 0;  // the tile, and the first tile of its L1 blocks
     bool finished_ = true;                               // no walk has begun
-    std::vector<float> a_, b_, rows_;
 };
 
 int FilterObject::set_single_shape(uint64_t M, uint64_t N, uint64_t K, cgt_where where) {
@@ -162,20 +161,22 @@ bool FilterObject::iterate(cgt_tile* told, cgt_where where) {
 }
 
 void FilterObject::grad_output_part(int64_t k, int64_t length, const std::string& doing, cgt_where where) {
-    a_.resize(static_cast<size_t>(tile_->m_length * length));
-    rows_.resize(static_cast<size_t>(length * kLanes));
+    Scratch& held = scratch();
+    held.a.resize(static_cast<size_t>(tile_->m_length * length));
+    held.rows.resize(static_cast<size_t>(length * kLanes));
     for (int64_t block = 0; block < tile_->m_length / kLanes; ++block) {
         const Whole start = (Whole(tile_->m_start / kLanes + block) * t_.ho * t_.wo + k) * kLanes;
         if (!inside(*grad_output_, start, Whole(length) * kLanes, doing, where)) throw StopCore();
-        decode(format_, grad_output_->at(start.clamped()), length * kLanes, rows_.data());
+        decode(format_, grad_output_->at(start.clamped()), length * kLanes, held.rows.data());
         for (int64_t at = 0; at < length; ++at)
             for (int64_t lane = 0; lane < kLanes; ++lane)
-                a_[static_cast<size_t>((block * kLanes + lane) * length + at)] =
-                    rows_[static_cast<size_t>(at * kLanes + lane)];
+                held.a[static_cast<size_t>((block * kLanes + lane) * length + at)] =
+                    held.rows[static_cast<size_t>(at * kLanes + lane)];
     }
 }
 
 void FilterObject::input_part(int64_t k, int64_t length, const std::string& doing, cgt_where where) {
+    Scratch& held = scratch();
     const int64_t columns = tile_->n_length, wo = t_.wo, wi = t_.wi, hi = t_.hi;
     const int64_t area = window_area(t_).clamped();
     const int64_t pointer_row = std::max<int64_t>((Whole(row_) * t_.strideH - t_.padUp).clamped(), 0);
@@ -187,14 +188,14 @@ void FilterObject::input_part(int64_t k, int64_t length, const std::string& doin
     const int64_t block_first = tile_->n_start / (area * kLanes),
                   block_last = (tile_->n_start + columns - 1) / (area * kLanes);
     const Whole width = (Whole(t_.wo) - 1) * t_.strideW + (Whole(t_.wk) - 1) * t_.dilationW + 1;
-    b_.assign(static_cast<size_t>(length * columns), 0.0f);
+    held.b.assign(static_cast<size_t>(length * columns), 0.0f);
     if (seen == 0 || width <= t_.padLeft) return;
-    rows_.resize(static_cast<size_t>((block_last - block_first + 1) * seen * wi * kLanes));
+    held.rows.resize(static_cast<size_t>((block_last - block_first + 1) * seen * wi * kLanes));
     for (int64_t block = block_first; block <= block_last; ++block) {
         const Whole start = (Whole(block) * hi + top - pointer_row) * wi * kLanes;
         if (!inside(*other_, start, Whole(seen) * wi * kLanes, doing, where)) throw StopCore();
         decode(format_, other_->at(start.clamped()), seen * wi * kLanes,
-               rows_.data() + (block - block_first) * seen * wi * kLanes);
+               held.rows.data() + (block - block_first) * seen * wi * kLanes);
     }
     for (int64_t column = 0; column < columns / kLanes; ++column) {
         const int64_t place = tile_->n_start / kLanes + column, c1 = place / area - block_first, tap = place % area;
@@ -202,13 +203,14 @@ void FilterObject::input_part(int64_t k, int64_t length, const std::string& doin
         for (int64_t at = 0; at < length; ++at) {
             const int64_t y = (row_ + (k + at) / wo) * t_.strideH + r - top, x = (k + at) % wo * t_.strideW + s;
             if (y < 0 || y >= seen || x < 0 || x >= wi) continue;
-            std::memcpy(b_.data() + at * columns + column * kLanes, rows_.data() + ((c1 * seen + y) * wi + x) * kLanes,
-                        kLanes * sizeof(float));
+            std::memcpy(held.b.data() + at * columns + column * kLanes,
+                        held.rows.data() + ((c1 * seen + y) * wi + x) * kLanes, kLanes * sizeof(float));
         }
     }
 }
 
 void FilterObject::compute(cgt_where where) {
+    Scratch& held = scratch();
     const int64_t base = t_.baseK, step = std::max(base, kGatheredPositions / base * base);
     l0c_.assign(static_cast<size_t>(tile_->m_length * tile_->n_length), 0.0f);
     for (int64_t k = 0; k < k_.total; k += step) {
@@ -217,7 +219,7 @@ void FilterObject::compute(cgt_where where) {
                           doing = "Iterate, " + tile_->words();
         grad_output_part(k, length, doing + ", gradOutput " + part, where);
         input_part(k, length, doing + ", input under " + part, where);
-        cgt_product(a_.data(), b_.data(), tile_->m_length, length, tile_->n_length, base, 0, l0c_.data());
+        cgt_product(held.a.data(), held.b.data(), tile_->m_length, length, tile_->n_length, base, 0, l0c_.data());
     }
 }
 

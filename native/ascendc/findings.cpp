@@ -151,6 +151,12 @@ using namespace convgrad::tile;
 
 extern "C" void cgt_found(const char* rule, const char* text, cgt_where where) { found(rule, text, where); }
 
+extern "C" int cgt_stop(const char* rule, const char* text, cgt_where where) {
+    found(rule, text, where);
+    mark_core_stopping();
+    return CGT_STOP;
+}
+
 extern "C" void cgt_die(void) {
     end_findings("");
     std::fflush(nullptr);

@@ -73,7 +73,6 @@ private:
     int64_t start_plane_ = 0, start_row_ = 0, planes_ = 1;
     int64_t i_ = 0, j_ = 0, plane_ = 0, row_ = 0;
     int64_t walk_grad_output_ = 0, walk_weight_ = 0;
-    std::vector<float> rows_, a_, b_;  // gradOutput rows of a window, then both operands of one load
 };
 
 int InputObject::set_single_shape(uint64_t M, uint64_t K, uint64_t N, cgt_where where) {
@@ -201,6 +200,7 @@ bool InputObject::iterate(cgt_tile* told, cgt_where where) {
 
 // gradOutput rows of the window for every channel block of the single shape, as float32.
 void InputObject::read_rows(const RowWindow& window, int64_t plane, cgt_where where) {
+    Scratch& held = scratch();
     if (window.rows == 0) return;
     const Whole row = Whole(t_.wo) * t_.c0;
     const Whole first_of_shape = most(0, ceil_div(row_, t_.strideH));
@@ -212,16 +212,17 @@ void InputObject::read_rows(const RowWindow& window, int64_t plane, cgt_where wh
         starts.push_back(start.clamped());
     }
     const int64_t count = (row * window.rows).clamped();
-    rows_.resize(static_cast<size_t>(count * cout1_));
+    held.rows.resize(static_cast<size_t>(count * cout1_));
     for (int64_t co1 = 0; co1 < cout1_; ++co1)
-        decode(format_, grad_output_->at(starts[static_cast<size_t>(co1)]), count, rows_.data() + co1 * count);
+        decode(format_, grad_output_->at(starts[static_cast<size_t>(co1)]), count, held.rows.data() + co1 * count);
 }
 
 // A of some channel blocks: one row per position of the tile.
 void InputObject::gather(const RowWindow& window, int64_t block, int64_t blocks) {
+    Scratch& held = scratch();
     const int64_t hk = t_.hk, wk = t_.wk, k = blocks * hk * wk * kLanes, wo = t_.wo;
     const int64_t per_block = window.rows * wo * kLanes;
-    a_.assign(static_cast<size_t>(tile_->m_length * k), 0.0f);
+    held.a.assign(static_cast<size_t>(tile_->m_length * k), 0.0f);
     std::vector<int64_t> rows(static_cast<size_t>(hk)),
         columns(static_cast<size_t>(wk));  // where each tap reads, or -1
     for (int64_t m = 0; m < tile_->m_length; ++m) {
@@ -234,12 +235,13 @@ void InputObject::gather(const RowWindow& window, int64_t block, int64_t blocks)
             const int64_t x = w - t_.backpropPadLeft + s * t_.dilationW, at = x / t_.strideW;
             columns[static_cast<size_t>(s)] = x < 0 || x % t_.strideW || at >= wo ? -1 : at;
         }
-        float* to = a_.data() + m * k;
+        float* to = held.a.data() + m * k;
         for (int64_t co1 = block; co1 < block + blocks; ++co1)
             for (const int64_t y : rows)
                 for (const int64_t x : columns) {
                     if (y >= 0 && x >= 0)
-                        std::memcpy(to, rows_.data() + co1 * per_block + (y * wo + x) * kLanes, kLanes * sizeof(float));
+                        std::memcpy(to, held.rows.data() + co1 * per_block + (y * wo + x) * kLanes,
+                                    kLanes * sizeof(float));
                     to += kLanes;
                 }
     }
@@ -247,10 +249,11 @@ void InputObject::gather(const RowWindow& window, int64_t block, int64_t blocks)
 
 // B of some channel blocks and one window plane.
 void InputObject::weights(int64_t kd, int64_t block, int64_t blocks) {
+    Scratch& held = scratch();
     const int64_t hk = t_.hk, wk = t_.wk, columns = tile_->n_length;
     const int64_t per_tap = weight_cout(t_).clamped() * kLanes, per_cin = hk * wk * per_tap;
     const int64_t start = (kd * t_.cin1 + tile_->n_start / kLanes) * per_cin;
-    b_.resize(static_cast<size_t>(blocks * hk * wk * kLanes * columns));
+    held.b.resize(static_cast<size_t>(blocks * hk * wk * kLanes * columns));
     float fractal[kLanes * kLanes];
     for (int64_t cin = 0; cin < columns / kLanes; ++cin)
         for (int64_t co1 = 0; co1 < blocks; ++co1)
@@ -259,13 +262,14 @@ void InputObject::weights(int64_t kd, int64_t block, int64_t blocks) {
                 const int64_t from = start + cin * per_cin + turned * per_tap + (block + co1) * kLanes * kLanes;
                 decode(format_, other_->at(from), kLanes * kLanes, fractal);
                 for (int64_t lane = 0; lane < kLanes; ++lane)
-                    std::memcpy(b_.data() + ((co1 * hk * wk + tap) * kLanes + lane) * columns + cin * kLanes,
+                    std::memcpy(held.b.data() + ((co1 * hk * wk + tap) * kLanes + lane) * columns + cin * kLanes,
                                 fractal + lane * kLanes, kLanes * sizeof(float));
             }
 }
 
 // Window planes ascending, inside each one baseK of k after baseK. One load holds stepKa * baseK of k, whole blocks.
 void InputObject::compute(const RowWindow& window, cgt_where where) {
+    Scratch& held = scratch();
     l0c_.resize(static_cast<size_t>(tile_->m_length * tile_->n_length));
     const int64_t taps = (window_area(t_)).clamped();
     const int64_t blocks_of_load = static_cast<int64_t>(t_.stepKa) * t_.baseK / (taps * kLanes);
@@ -283,8 +287,8 @@ void InputObject::compute(const RowWindow& window, cgt_where where) {
             const int64_t blocks = std::min(blocks_of_load, cout1_ - block);
             gather(window, block, blocks);
             weights(kd, block, blocks);
-            cgt_product(a_.data(), b_.data(), tile_->m_length, blocks * taps * kLanes, tile_->n_length, t_.baseK,
-                        overwrite, l0c_.data());
+            cgt_product(held.a.data(), held.b.data(), tile_->m_length, blocks * taps * kLanes, tile_->n_length,
+                        t_.baseK, overwrite, l0c_.data());
             overwrite = false;
         }
     }

@@ -145,8 +145,8 @@ void check_guard(uintptr_t start, const GmBlock& block, cgt_where where) {
               where);
 }
 
-void make_cells(Region* region) {
-    if (region->cells.empty()) region->cells.resize((region->bytes + 1) / 2);
+void make_ledger(Region* region) {
+    region->ledger.make(static_cast<int64_t>(region->bytes + 1) / 2, static_cast<int64_t>(region->zeros / 2));
 }
 
 void mark_writer(Region* region) {
@@ -155,22 +155,24 @@ void mark_writer(Region* region) {
     region->writers[block] = true;
 }
 
-struct Units {
-    Cell *first, *last;
+struct Cells {
+    int64_t first, last;
 };
-Units units_of(const Place& place, int64_t start, int64_t count) {
-    make_cells(place.region);
-    Cell* cells = place.region->cells.data();
+Cells cells_of(const Place& place, int64_t start, int64_t count) {
+    make_ledger(place.region);
     const int64_t first = (place.element + start) * place.bytes, last = first + count * place.bytes;
-    return {cells + first / 2, cells + (last + 1) / 2};
+    return {first / 2, (last + 1) / 2};
 }
 
 // Whether a tile, or a copy of a core's own, was stored to some of these elements.
 bool stored_before(const Place& place, Whole start, Whole count) {
     const Whole first = Whole(place.element) + start;
     if (!place.region || first < 0 || count < 0 || first + count > place.elements()) return false;
-    const Units units = units_of(place, start.clamped(), count.clamped());
-    return std::any_of(units.first, units.last, [](const Cell& cell) { return cell.last >= 0; });
+    const Cells cells = cells_of(place, start.clamped(), count.clamped());
+    const Ledger& ledger = place.region->ledger;
+    for (int64_t cell = cells.first; cell < cells.last; cell = ledger.end_of(cell, cells.last))
+        if (ledger.at(cell).last >= 0) return true;
+    return false;
 }
 
 }  // namespace
@@ -257,40 +259,40 @@ private:
 };
 
 void mark_store(const Place& place, int64_t start, int64_t count, bool add) {
-    const Units units = units_of(place, start, count);
+    const Cells cells = cells_of(place, start, count);
     Before plain_before, fill_before;
     const auto core = static_cast<int16_t>(thread_number());
     const uint16_t clock = core_clock();
-    const Cell* zeroed_end = place.region->cells.data() + place.region->zeros / 2;
+    const auto zeroed = static_cast<int64_t>(place.region->zeros / 2);
     mark_writer(place.region);
-    for (Cell* cell = units.first; cell != units.last; ++cell) {
+    place.region->ledger.change(cells.first, cells.last, [&](Cell& cell, int64_t number) {
         if (add) {
-            if (cell->filler < 0 && cell->stores == 0 && cell >= zeroed_end) cell->flags |= kAddedBlind;
-            if (cell->plain >= 0 && cell->plain != core && !plain_before(cell->plain, cell->plain_clock))
-                cell->flags |= kTwoCores;
-            cell->adds = static_cast<uint8_t>(cell->adds + (cell->adds < 255));
+            if (cell.filler < 0 && cell.stores == 0 && number >= zeroed) cell.flags |= kAddedBlind;
+            if (cell.plain >= 0 && cell.plain != core && !plain_before(cell.plain, cell.plain_clock))
+                cell.flags |= kTwoCores;
+            cell.adds = static_cast<uint8_t>(cell.adds + (cell.adds < 255));
         } else {
-            cell->plain = core, cell->plain_clock = clock;
-            if (cell->last >= 0) cell->flags |= kOverwritten | (cell->last != core ? kTwoCores : 0);
-            cell->stores = static_cast<uint8_t>(cell->stores + (cell->stores < 255));
+            cell.plain = core, cell.plain_clock = clock;
+            if (cell.last >= 0) cell.flags |= kOverwritten | (cell.last != core ? kTwoCores : 0);
+            cell.stores = static_cast<uint8_t>(cell.stores + (cell.stores < 255));
         }
-        if (cell->filler >= 0 && cell->filler != core && !fill_before(cell->filler, cell->fill_clock))
-            cell->flags |= kRacing;
-        cell->last = core, cell->last_clock = clock;
-    }
+        if (cell.filler >= 0 && cell.filler != core && !fill_before(cell.filler, cell.fill_clock))
+            cell.flags |= kRacing;
+        cell.last = core, cell.last_clock = clock;
+    });
 }
 
 void mark_fill(const Place& place, int64_t start, int64_t count) {
-    const Units units = units_of(place, start, count);
+    const Cells cells = cells_of(place, start, count);
     const auto core = static_cast<int16_t>(thread_number());
     const uint16_t clock = core_clock();
-    for (Cell* cell = units.first; cell != units.last; ++cell) {
-        if (cell->last >= 0) {
-            cell->flags |= kZeroedLate;
-            if (cell->last != core && !happened_before(cell->last, cell->last_clock)) cell->flags |= kRacing;
+    place.region->ledger.change(cells.first, cells.last, [&](Cell& cell, int64_t) {
+        if (cell.last >= 0) {
+            cell.flags |= kZeroedLate;
+            if (cell.last != core && !happened_before(cell.last, cell.last_clock)) cell.flags |= kRacing;
         }
-        cell->filler = core, cell->fill_clock = clock;
-    }
+        cell.filler = core, cell.fill_clock = clock;
+    });
 }
 
 void open_regions(const char* texts, const void* const* arguments, int count) {
@@ -329,11 +331,25 @@ void close_regions() {
 
 namespace {
 
+// The elements of a result, told in stretches: neighbours of one history, of one window plane, zeroed or not. There are
+// a few of them to a tile, so every rule can look at all.
 struct Tally {
+    Tally(const Region& region, int64_t elements, int64_t per, int64_t plane)
+        : region(region), elements(elements), per(per) {
+        const int64_t zeroed = static_cast<int64_t>(region.zeros) / (2 * per);
+        for (int64_t element = 0, end; element < elements; element = end) {
+            end = std::max(element + 1, region.ledger.end_of(element * per, elements * per) / per);
+            const bool goes_on = element > 0 && element % plane != 0 && element != zeroed &&
+                                 cell(element) == cell(stretches.back().first);
+            if (goes_on) stretches.back().second = end;
+            else stretches.emplace_back(element, end);
+        }
+    }
     const Region& region;
-    int64_t elements, per;  // cells of one element
+    int64_t elements, per;                               // cells of one element
+    std::vector<std::pair<int64_t, int64_t>> stretches;  // first element, and the one behind the last
     bool is(int64_t element, uint8_t flag) const { return (cell(element).flags & flag) != 0; }
-    const Cell& cell(int64_t element) const { return region.cells[static_cast<size_t>(element * per)]; }
+    const Cell& cell(int64_t element) const { return region.ledger.at(element * per); }
     bool untouched(int64_t element) const { return cell(element).stores == 0 && cell(element).adds == 0; }
     bool filled(int64_t element) const { return cell(element).filler >= 0; }
     bool zeroed(int64_t element) const {
@@ -341,13 +357,17 @@ struct Tally {
     }
     template <class Holds> int64_t count(Holds holds) const {
         int64_t total = 0;
-        for (int64_t element = 0; element < elements; ++element) total += holds(element);
+        for (const auto& stretch : stretches)
+            if (holds(stretch.first)) total += stretch.second - stretch.first;
         return total;
     }
     template <class Holds> void find(const char* rule, const char* words, Holds holds, int64_t core_of_none = 0) const {
-        int64_t first = -1, total = 0;
-        for (int64_t element = 0; element < elements; ++element)
-            if (holds(element) && ++total == 1) first = element;
+        int64_t first = -1;
+        const int64_t total = count([&](int64_t element) {
+            const bool it_does = holds(element);
+            if (it_does && first < 0) first = element;
+            return it_does;
+        });
         if (!total) return;
         const int64_t core = cell(first).last >= 0 ? block_of_thread(cell(first).last) : core_of_none;
         found_on_core(rule,
@@ -421,9 +441,12 @@ bool meets_input(const FilterRecord& t, int64_t kd) {
     return most(0, ceil_div(reach, t.strideD)) < least(t.dout, (Whole(t.di) - 1 + reach) / t.strideD + 1);
 }
 
+// Elements of a window plane.
+int64_t window_plane(const FilterRecord& t) { return std::max<int64_t>(1, (weight_size(t) / t.dk).clamped()); }
+
 std::string judge_grad_weight(const Tally& all) {
     const FilterRecord& t = all.region.judged.filter;
-    const int64_t plane = std::max<int64_t>(1, (weight_size(t) / t.dk).clamped());
+    const int64_t plane = window_plane(t);
     std::vector<bool> meets(
         static_cast<size_t>(all.elements / plane + 1));  // planes that memory holds: dk may claim more
     for (size_t kd = 0; kd < meets.size(); ++kd) meets[kd] = meets_input(t, static_cast<int64_t>(kd));
@@ -460,12 +483,13 @@ std::string judge_regions() {
     for (auto& entry : m.regions) {
         Region& region = *entry.second;
         if (region.judged.what == Judged::Nothing) continue;
-        make_cells(&region);
+        make_ledger(&region);
         const bool input = region.judged.what == Judged::GradInput;
         const int64_t bytes = input ? 2 : 4;
         const Whole size = input ? input_size(region.judged.input) : weight_size(region.judged.filter);
         const int64_t elements = least(size, Whole(region.bytes) / bytes).clamped();
-        const Tally all{region, elements, bytes / 2};
+        const int64_t plane = input ? elements : window_plane(region.judged.filter);
+        const Tally all(region, elements, bytes / 2, plane);
         const std::string line = input ? judge_grad_input(all) : judge_grad_weight(all);
         head += (head.empty() ? "" : "\n") + line;
     }

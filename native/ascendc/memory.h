@@ -8,20 +8,11 @@
 #include <vector>
 
 #include "convgrad_tile.h"
+#include "ledger.h"
 #include "records.h"
 
 namespace convgrad {
 namespace tile {
-
-// What happened to two bytes of a region: the rows of the Python ledger.
-struct Cell {
-    uint8_t stores = 0, adds = 0;  // up to 255
-    uint8_t flags = 0;
-    uint8_t unused = 0;
-    int16_t last = -1, plain = -1, filler = -1;  // cores: of the last store or add, the last store, the last fill
-    uint16_t last_clock = 0, plain_clock = 0, fill_clock = 0;
-};
-enum CellFlag : uint8_t { kTwoCores = 1, kOverwritten = 2, kZeroedLate = 4, kAddedBlind = 8, kRacing = 16 };
 
 // The record whose result a region holds.
 struct Judged {
@@ -38,7 +29,7 @@ struct Region {
     size_t bytes = 0;
     size_t zeros = 0;  // leading bytes that the host, or an earlier launch, zeroed
     bool named_by_use = false;
-    std::vector<Cell> cells;  // made by the first store or fill
+    Ledger ledger;  // made by the first store or fill
     std::vector<bool> writers;
     uint64_t out_of_range = 0;
     Judged judged;

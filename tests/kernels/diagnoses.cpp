@@ -1,4 +1,5 @@
 // One small kernel of each object, right as it stands; an argument names the mistake that is put into it.
+#include "conv3d_bp_input.h"
 #include "kernel_operator.h"
 #include "lib/conv_backprop/conv3d_bp_filter_api.h"
 #include "lib/conv_backprop/conv3d_bp_input_api.h"
@@ -24,6 +25,11 @@ using Dx = ConvBackpropApi::Conv3DBackpropInput<Gm<ConvFormat::FRACTAL_Z_3D, hal
                                                 Gm<ConvFormat::NDC1HWC0, half>, Gm<format, half>>;
 using Dw = ConvBackpropApi::Conv3DBackpropFilter<Gm<ConvFormat::NDC1HWC0, half>, Gm<ConvFormat::ND, int32_t>,
                                                  Gm<ConvFormat::NDC1HWC0, half>, Gm<ConvFormat::FRACTAL_Z_3D, float>>;
+template <Convolution3DBackprop::CubeFormat format, class T>
+using Old = Convolution3DBackprop::ConvType<TPosition::GM, format, T>;
+using OldFormat = Convolution3DBackprop::CubeFormat;
+using OldDx = Convolution3DBackprop::Conv3DBackpropInput<Old<OldFormat::FRACTALZ_3D, half>, Old<OldFormat::ND, int32_t>,
+                                                         Old<OldFormat::NDC1HWC0, half>, Old<OldFormat::NDC1HWC0, half>>;
 
 // Two batches of two planes of 6 x 5, 20 channels from 24, a window of 3 x 3: a core takes a plane, two tiles a walk.
 template <ConvFormat format>
@@ -37,9 +43,15 @@ void input_kernel(GM_ADDR weight, GM_ADDR gradOutput, GM_ADDR gradInput, GM_ADDR
     g.SetGlobalBuffer((__gm__ half *)gradOutput), y.SetGlobalBuffer((__gm__ half *)gradInput);
     zeros.SetGlobalBuffer((__gm__ uint16_t *)gradInput);
     TConv3DBackpropInputTiling t = reinterpret_cast<Conv3DBackpropInputTilingData *>(tiling)->conv3DDxTiling;
+    if (is("shape.planes")) {
+        OldDx old;
+        old.Init(&t);
+        old.SetSingleShape(30, 288, 20, 3);
+    }
     Dx<format> dx;
     if (is("order.init_first")) dx.SetWeight(w);
     dx.Init(&t);
+    ascendc_assert(!is("kernel.assert"), "block %d", 0);
     if (is("order.missing_setter")) dx.Iterate();
     if ASCEND_IS_AIV {
         if (is("coverage.zeroed_late")) SyncAll<false>();
@@ -100,10 +112,12 @@ void filter_kernel(GM_ADDR input, GM_ADDR gradOutput, GM_ADDR gradWeight, GM_ADD
     for (uint64_t batch = 0; batch < 2; ++batch) {
         const uint64_t plane = batch * 2 + uint64_t(block_idx);
         if (is("coverage.overwritten") && block_idx == 1) continue;
-        dw.SetSingleShape(32, 32 * 9, 30);
-        dw.SetStartPosition(0);
-        dw.SetGradOutput(g[plane * 960]);
-        dw.SetInput(x[plane * 960]);
+        uint64_t row = 0, a = plane * 960, b = plane * 960;
+        if (is("pointer.top_pad")) row = 2, a += 160, b += 160;
+        dw.SetSingleShape(32, 32 * 9, 30 - row * 5);
+        dw.SetStartPosition(uint32_t(row));
+        dw.SetGradOutput(g[a]);
+        dw.SetInput(x[b]);
         while (dw.Iterate()) dw.GetTensorC(y, is("coverage.overwritten") ? 0 : 1);
         dw.ctx.isFirstIter_ = true;
     }
@@ -135,6 +149,7 @@ int main(int count, char **arguments) {
     if (is("capacity.L0C")) t.baseM = 512, t.baseN = 256;
     if (is("capacity.L1")) t.stepKb = 1800;
     if (is("coverage.zeroing")) t.initOutputFlag = 1;
+    if (is("pointer.front_pad")) dwTiling->dwTiling.padFront = 1;
     uint8_t *weight = zeros_of<half>(2 * 9 * 32 * 16), *gradOutput = zeros_of<half>(3840);
     auto *gradInput = static_cast<uint8_t *>(GmAlloc(3840 * sizeof(half)));
     auto *gradWeight = static_cast<uint8_t *>(GmAlloc(2 * 9 * 32 * 16 * sizeof(float)));

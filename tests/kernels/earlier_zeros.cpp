@@ -62,7 +62,7 @@ int main(int, char **arguments) {
     if (how == "device") aclrtMemset(gradWeight, bytes, 0, bytes);
     if (how == "host") aclrtMemcpy(gradWeight, bytes, host.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE);
     if (how == "launch") ICPU_RUN_KF(zeros, 3, static_cast<uint8_t *>(gradWeight), weights);
-    if (how == "part") ICPU_RUN_KF(zeros, 3, static_cast<uint8_t *>(gradWeight), weights - 40);
+    if (how == "part") ICPU_RUN_KF(zeros, 3, static_cast<uint8_t *>(gradWeight), weights - 43);
     auto as_bytes = [](auto *memory) { return reinterpret_cast<uint8_t *>(memory); };
     ICPU_RUN_KF(sums, 2, as_bytes(input), as_bytes(gradOutput), static_cast<uint8_t *>(gradWeight), as_bytes(data));
     aclrtMemcpy(host.data(), bytes, gradWeight, bytes, ACL_MEMCPY_DEVICE_TO_HOST);

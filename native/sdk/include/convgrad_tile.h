@@ -120,6 +120,8 @@ CGT_API int cgt_launch(const char *name, uint32_t blocks, const char *texts, con
 
 /* ---- findings */
 CGT_API void cgt_found(const char *rule, const char *text, cgt_where where);
+/* The same where the core cannot go on: CGT_STOP. */
+CGT_API int cgt_stop(const char *rule, const char *text, cgt_where where);
 CGT_API void cgt_die(void); /* prints what was found and ends the process: for code without exceptions */
 CGT_API size_t convgrad_tile_findings(void);
 CGT_API const char *convgrad_tile_finding(size_t number);

@@ -70,7 +70,7 @@ template <class Record>
 inline Record read_tiling(const void *from, Where where) {
     Record record;
     if (from) std::memcpy(static_cast<void *>(&record), from, sizeof(Record));
-    else cgt_found("launch.arguments", "GET_TILING_DATA: the tiling argument is a null pointer", where), go_on(CGT_STOP);
+    else go_on(cgt_stop("launch.arguments", "GET_TILING_DATA: the tiling argument is a null pointer", where));
     return record;
 }
 }  // namespace convgrad_tile
@@ -90,20 +90,20 @@ inline Record read_tiling(const void *from, Where where) {
 namespace convgrad_tile {
 template <class... Message>
 inline void assertion(const char *text, Where where, bool holds, const Message &...) {
-    if (!holds) cgt_found("kernel.assert", text, where), go_on(CGT_STOP);
+    if (!holds) go_on(cgt_stop("kernel.assert", text, where));
 }
 }  // namespace convgrad_tile
 #ifndef ascendc_assert
 #define ascendc_assert(...) ::convgrad_tile::assertion(#__VA_ARGS__, ::convgrad_tile::Where(__FILE__, __LINE__), __VA_ARGS__)
 #endif
 #ifndef ASCENDC_ASSERT
-#define ASCENDC_ASSERT(condition, behavior)                                                                     \
-    do {                                                                                                        \
-        if (!(condition)) {                                                                                     \
-            behavior;                                                                                           \
-            cgt_found("kernel.assert", #condition, ::convgrad_tile::Where(__FILE__, __LINE__));                 \
-            ::convgrad_tile::go_on(CGT_STOP);                                                                   \
-        }                                                                                                       \
+#define ASCENDC_ASSERT(condition, behavior)                                                                 \
+    do {                                                                                                    \
+        if (!(condition)) {                                                                                 \
+            behavior;                                                                                       \
+            ::convgrad_tile::go_on(                                                                         \
+                cgt_stop("kernel.assert", #condition, ::convgrad_tile::Where(__FILE__, __LINE__)));         \
+        }                                                                                                   \
     } while (0)
 #endif
 #define KERNEL_LOG(level, ...) static_cast<void>(0)

@@ -134,9 +134,8 @@ public:
     template <typename T>
     LocalTensor<T> AllocTensor(convgrad_tile::Where where = {}) {
         if (free_.empty()) {
-            cgt_found("queue.full", "AllocTensor: every buffer of the queue is in use; FreeTensor one first, on hardware this waits for ever",
-                      where);
-            convgrad_tile::go_on(CGT_STOP);
+            convgrad_tile::go_on(cgt_stop(
+                "queue.full", "AllocTensor: every buffer of the queue is in use; FreeTensor one first, on hardware this waits for ever", where));
             return {};
         }
         LocalTensor<T> tensor;
@@ -161,8 +160,8 @@ public:
     template <typename T>
     LocalTensor<T> DeQue(convgrad_tile::Where where = {}) {
         if (queued_.empty()) {
-            cgt_found("queue.empty", "DeQue: nothing is in the queue; EnQue comes first, on hardware this waits for ever", where);
-            convgrad_tile::go_on(CGT_STOP);
+            convgrad_tile::go_on(
+                cgt_stop("queue.empty", "DeQue: nothing is in the queue; EnQue comes first, on hardware this waits for ever", where));
             return {};
         }
         LocalTensor<T> tensor;
@@ -293,8 +292,7 @@ private:
         std::snprintf(rule, sizeof rule, "capacity.%s", stores[store].name);
         std::snprintf(text, sizeof text, "InitBuffer: the buffers in %s must fit, got %llu bytes of %llu", stores[store].name,
                       static_cast<unsigned long long>(all), static_cast<unsigned long long>(stores[store].bytes));
-        cgt_found(rule, text, where);
-        convgrad_tile::go_on(CGT_STOP);
+        convgrad_tile::go_on(cgt_stop(rule, text, where));
         return false;
     }
     std::map<int, uint64_t> used_;
