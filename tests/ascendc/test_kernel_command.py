@@ -161,6 +161,17 @@ def test_a_trace_replaces_a_file_whole_or_not_at_all(capsys, tmp_path):
     assert code == 2 and "/dev/full" in err
 
 
+def test_what_a_kernel_was_given_and_what_was_not_counted_is_said(capsys, tmp_path, monkeypatch):
+    """A record that Init refuses was not the kernel's own; columns over window planes have no terms to be counted."""
+    monkeypatch.setenv("COLUMNS", "200")
+    own = changed(tmp_path, "    GET_TILING_DATA(", "    tiling += 8;\n    GET_TILING_DATA(")
+    code, out, _ = answer(capsys, own, "--line", LINE, "--cores", "1")
+    assert code == 1 and "it was given the documented record: --tiling FILE has a record of its own" in out, out
+    words = (str(KERNELS / "operator_filter.cpp"), "--line", "conv n1 c16>16 i3x5x5 k2x3x3 fp16", "--cores", "2")
+    code, out, _ = answer(capsys, *words)
+    assert code == 0 and "; terms were not counted; 2 cores" in out and "0 terms" not in out, out
+
+
 @pytest.mark.parametrize("kernel", ["operator_input", "operator_filter", "operator_ncdhw"])
 def test_kernels_in_the_older_spelling(capsys, kernel):
     """Several planes a walk, columns over window planes, vector cores that turn raw tiles: right, and replayed."""

@@ -225,7 +225,9 @@ def print_result(arguments: argparse.Namespace, result: Result, traffic: Traffic
         tell_under("ran", f"{ran.died}; its last call: {result.where or 'none'}", "red")
     else:
         tell_under("ran", f"to its end, {counted(len(replay.walks) if replay else 0, 'walk')}")
-        if replay is None or not replay.walks:
+        if arguments.tiling is None and any(one.rule.startswith("tiling.") for one in result.found):
+            tell_under("", "it was given the documented record: --tiling FILE has a record of its own", "yellow")
+        elif replay is None or not replay.walks:
             tell_under("", "it walks nothing: does it ask for a tiling key (--tiling-key)?", "yellow")
     for line in ran.output.splitlines()[:20]:
         print(f"  {printable(line)}")

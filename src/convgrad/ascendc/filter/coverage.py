@@ -56,11 +56,12 @@ class FilterCoverageReport(KernelReport):
     terms_twice: int
 
     def __str__(self) -> str:
+        terms = f"{self.terms} terms: {self.terms_missing} missing, {self.terms_twice} more than once"
         head = (
             f"{self.elements} elements: {self.summed} summed, {self.only_zeroed} only zeroed, {self.never_written} "
             f"never written, {self.overwritten} overwritten, {self.written_by_two_cores} stored by two cores, "
-            f"{self.out_of_range} out of range\n{self.terms} terms: {self.terms_missing} missing, {self.terms_twice} "
-            f"more than once; {self.cores_used} cores"
+            f"{self.out_of_range} out of range\n{terms if self.terms else 'terms were not counted'}; "
+            f"{self.cores_used} cores"
         )
         return self.lines(head)
 
