@@ -157,8 +157,8 @@ def test_a_nan_reaches_nine_taps_of_its_channel(tensor, place, taps):
     ((1, 0), (np.nan, np.inf, np.nan)), ((1, 1), (np.nan,) * 3), ((0, 0), (np.nan,) * 3),
 ])  # fmt: skip
 def test_an_infinity_is_nan_where_its_points_disagree(gradients, taps):
-    """One axis, a window 1, +Inf, 3, 4: the points 1 and -1 are +Inf of g0+g1 and -Inf of g0-g1. Their half sum and
-    half difference, and what the last point adds, are NaN where they cancel or a zero meets the infinity; none is finite."""
+    """One axis, a window 1, +Inf, 3, 4: the points 1 and -1 are +Inf of g0+g1 and -Inf of g0-g1. Their half sum, half
+    difference and what the last point adds are NaN where they cancel or a zero meets the infinity; none is finite."""
     x = np.zeros((1, 1, 4, 4), np.float32)
     x[0, 0, 0] = [1, np.inf, 3, 4]  # the first row of a window: it reaches the first row of taps alone
     g = np.zeros((1, 1, 2, 2), np.float32)
