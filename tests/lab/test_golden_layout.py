@@ -25,6 +25,8 @@ class Rejected(Exception):
 def strict_read(directory: Path, inputs, outputs):
     """The slots of a case's directory by role; `inputs` and `outputs` are the shapes the case file tells."""
     found = {"input": {}, "scalar": {}, "golden": {}}
+    if not directory.is_dir():  # data are found by the case's name
+        raise Rejected(directory.name)
     for path in directory.iterdir():
         match = NAME.match(path.name)
         if match is None or not path.is_file() or path.is_symlink():
@@ -113,6 +115,18 @@ def test_an_empty_result_and_a_wide_one(tmp_path):
     assert read["golden"][0] == ("float64", b"") and (place / "golden_0_float64__shape_0x2x4.bin").exists()
 
 
+def test_our_own_layout_is_none_the_kit_replays(tmp_path):
+    """Numbers before the name, a masked output left out, bfloat16 as unsigned numbers: each is another's data to it."""
+    place = written(tmp_path, "conv n1 c2>2 i4 k1 bf16 want=xb")
+    assert main(["golden", str(tmp_path / "cases.txt"), "-o", str(tmp_path / "own")]) == 0
+    (own,) = (p for p in (tmp_path / "own").iterdir() if p.is_dir())
+    shapes = ((1, 2, 4), (1, 2, 4), (2, 2, 1)), ((1, 2, 4), (2, 2, 1), (2,))
+    for directory in (tmp_path / "own" / place.name, own):
+        with pytest.raises(Rejected):
+            strict_read(directory, *shapes)
+    assert own.name != place.name and strict_read(place, *shapes)
+
+
 def test_tbc_has_four_inputs(tmp_path):
     """gradOutput, input, weight, bias; the bias counts by its shape."""
     place = written(tmp_path, "tbc n2 c3>4 i8 k3 p1 fp32")
@@ -126,9 +140,13 @@ def test_tbc_has_four_inputs(tmp_path):
     lambda d: (d / "golden_1_none.bin").unlink(),
     lambda d: (d / "golden_2_float32__shape_2.bin").write_bytes(b"123"),
     lambda d: (d / "sub").mkdir(),
+    lambda d: (d / "golden_2_float32__shape_2.bin").rename(d / "golden_1_none.bin"),
+    lambda d: (d / "golden_00_float32__shape_1x2x4.bin").symlink_to(d / "golden_0_float32__shape_1x2x4.bin"),
+    lambda d: d.rename(d.with_name(f"000000_{d.name}")),
 ])  # fmt: skip
 def test_the_strict_reader_rejects_what_a_kit_rejects(tmp_path, spoil):
-    """A missing shape, a side file, a wrong number, a left-out slot, a wrong size, a sub-directory."""
+    """A missing shape, a side file, a wrong number, a left-out slot, a wrong size, a sub-directory, slots counted anew
+    without the masked one, a leading zero, a link, a number before the case's name."""
     place = written(tmp_path, "conv n1 c2>2 i4 k1 fp32 want=xb")
     shapes = ((1, 2, 4), (1, 2, 4), (2, 2, 1)), ((1, 2, 4), (2, 2, 1), (2,))
     strict_read(place, *shapes)

@@ -79,6 +79,15 @@ def test_soc_names_resolve(key):
     assert {soc.product_of(None, n) for name in SOCS[key].split() for n in (name, name.lower())} == {key}
 
 
+@pytest.mark.parametrize(("written", "key"), [
+    ("Atlas 350", "950"), (" ATLAS-350 ", "950"), ("Ascend 910_93", "A3"), ("ascend910-93", "A3"),
+    ("Ascend910B4_1", "A2"), ("ASCEND 950PR-9579", "950"), ("ascend_310_p_3", "310P"), ("Ascend910B2C", "A2"),
+])  # fmt: skip
+def test_blanks_dashes_and_case_of_a_name_do_not_matter(written, key):
+    """A family's name and a chip's, as platform files, command lines and people write them."""
+    assert soc.product_of(None, written) == key
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_socs_without_rules_are_refused_by_name(name):
     """One sentence: the name, why, the keys there are; also where a kit passes it."""
