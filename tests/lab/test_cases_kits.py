@@ -230,6 +230,16 @@ def test_the_preset_obeys_the_documents_rules():
     assert math.isnan(values.parse("constant:nan").numbers[0])
 
 
+def test_the_preset_combines_every_class_of_the_attributes():
+    """Rank, transposed, stride, dilation, groups with every mask; output padding where any may be; all are accepted."""
+    cases = generate.generate([experimental.NAME], "cpu", dtypes=("fp16",), count=336)[:336]
+    requests = [c.request for c in cases]
+    seen = {(len(r.stride), r.transposed, max(r.stride), max(r.dilation), r.groups, r.output_mask) for r in requests}
+    assert len(seen) == 3 * 2**4 * 7 and all(convgrad.check(r).ok for r in requests)
+    slack = {(r.transposed, max(r.stride)) for r in requests if any(r.output_padding)}
+    assert slack == {(True, 2)} and {max(r.padding) for r in requests} == {0, 1}
+
+
 def determined(tmp_path, name, slices):
     fields = {"batch_seed": "((100,),)", "batch_axis": "(([0],),)", "batch_slice_info": f"(([{slices}],),)"}
     (case,) = files.read(table(tmp_path / "x.csv", {**OPERATOR, "testcase_name": name, **fields}))

@@ -16,17 +16,26 @@ from itertools import product as every
 NAME = "experimental-2026-07"
 _SIZES = (1, 2, 3, 4, 7, 8, 15, 16, 31, 32)
 _LARGEST = 2**20
+_MASKS = ("xwb", "x", "w", "b", "xw", "xb", "wb")
 _SPECIAL_FILLINGS = ("constant:nan", "constant:inf", "constant:-inf", "infinities")
 
 
 def lines(count: int, seed: int) -> Iterator[tuple[str, str, str]]:
-    """Name, problem line without a dtype, filling: `count` ordinary cases, then the special ones."""
+    """Name, problem line without a dtype, filling: `count` ordinary cases, then the special ones.
+
+    Every 48 ordinary cases combine the classes of the attributes once; the next 48 want other gradients, and every
+    second time transposed calls of stride 2 have output padding.
+    """
     rng = random.Random(f"{NAME} {seed}")
     # rank, transposed, stride, dilation, groups
     classes = list(every((1, 2, 3), (False, True), (1, 2), (1, 2), (1, 2)))
     for i in range(count):
         rank, transposed, stride, dilation, groups = classes[i % len(classes)]
-        yield f"{i}", _line(rng, rank, transposed, stride, dilation, groups), _filling(rng, i)
+        line = _line(rng, rank, transposed, stride, dilation, groups)
+        turn = i // len(classes)
+        slack = " op1" if turn % 2 and transposed and stride == 2 else ""
+        mask = _MASKS[turn % len(_MASKS)]
+        yield f"{i}", line + slack + ("" if mask == "xwb" else f" want={mask}"), _filling(rng, i)
     yield "empty batch", "conv n0 c2>2 i4x4 k3x3", "normal"
     yield "empty input channels", "conv n1 c0>2 i4x4 k3x3", "normal"
     yield "empty output channels", "conv n1 c2>0 i4x4 k3x3", "normal"
