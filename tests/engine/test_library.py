@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ctypes
 import json
 import os
 import platform
@@ -79,6 +80,15 @@ def test_a_library_of_another_processor_is_told_as_that(tmp_path: Path) -> None:
     done = child(GRADIENT.format(path=library_with(tmp_path, bytes(other))))
     total, warned = json.loads(done.stdout)
     assert total == [16.0, 16.0] and len(warned) == 1 and "is of another processor" in warned[0][1], warned
+
+
+def test_a_library_that_is_not_ours_is_told_as_that(tmp_path: Path) -> None:
+    """A whole library of another program under our name loads, and has none of our functions."""
+    others = Path(_ctypes.__file__).read_bytes()
+    done = child(GRADIENT.format(path=library_with(tmp_path, others)))
+    assert done.returncode == 0, done.stderr
+    total, warned = json.loads(done.stdout)
+    assert total == [16.0, 16.0] and len(warned) == 1 and "is another program's library" in warned[0][1], warned
 
 
 def test_the_reference_engine_that_was_asked_for_is_no_reason_to_warn(tmp_path: Path) -> None:

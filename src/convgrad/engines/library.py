@@ -43,8 +43,11 @@ def library() -> ctypes.CDLL:
         raise LibraryError(f"{NAME} is not beside the package; install a wheel, or build it with `pip install .`")
     _refuse_a_cut_file(path)
     lib = ctypes.CDLL(str(path))
-    if lib.cg_abi_version() != ABI_VERSION:
-        raise LibraryError(f"{path} has ABI version {lib.cg_abi_version()}, this package needs {ABI_VERSION}")
+    version = getattr(lib, "cg_abi_version", None)
+    if version is None:
+        raise LibraryError(f"{path} is another program's library: install convgrad anew")
+    if version() != ABI_VERSION:
+        raise LibraryError(f"{path} has ABI version {version()}, this package needs {ABI_VERSION}")
     address, number = ctypes.c_void_p, ctypes.c_int32
     for name, result, arguments in (
         ("cg_run", number, (address,)),
