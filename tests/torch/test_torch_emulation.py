@@ -1,10 +1,12 @@
 """`convgrad.torch.emulate`: whose gradients they are, which calls are seen, what is refused."""
 
+import ast
 import copy
 import gc
 import threading
 import weakref
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -581,6 +583,36 @@ def test_strides_are_those_pytorch_gives(rank, dtype, channels, transposed):
                 with door.emulate("cpu", math="keep", forward=True):
                     ours = strides(x, w)
                 assert ours == strides(x, w), (size, of_x, of_w)
+
+
+DOUBTS = """
+1-D, weight channels last | (2, 4, 3), (12, 3, 1) | (2, 3, 5), (15, 5, 1) | (4, 3, 3), (9, 1, 3)
+1-D, input channels last | (2, 4, 3), (12, 3, 1) | (2, 3, 5), (15, 1, 3) | (4, 3, 3), (9, 3, 1)
+1-D, weight turned | (2, 4, 3), (12, 3, 1) | (2, 3, 5), (1, 10, 2) | (4, 3, 3), (1, 12, 4)
+one tap, oneDNN | (4, 2, 4, 4), (32, 16, 4, 1) | (4, 8, 4, 4), (128, 1, 32, 8) | (2, 8, 1, 1), (8, 1, 1, 1)
+one tap, PyTorch's own | (1, 1, 4, 4), (16, 16, 4, 1) | (1, 3, 4, 4), (48, 1, 12, 3) | (1, 3, 1, 1), (3, 1, 1, 1)
+one channel | (1, 3, 3, 5), (45, 15, 5, 1) | (1, 1, 5, 7), (35, 1, 7, 1) | (3, 1, 3, 3), (9, 9, 3, 1)
+no sample, channels last | (0, 4, 2, 3), (24, 6, 3, 1) | (0, 5, 4, 3), (60, 1, 15, 5) | (4, 5, 3, 1), (15, 3, 1, 1)
+no sample, every second | (0, 4, 4, 3), (48, 12, 3, 1) | (0, 6, 4, 3), (144, 24, 6, 2) | (4, 6, 1, 1), (6, 1, 1, 1)
+no channel | (2, 4, 4, 3), (48, 12, 3, 1) | (2, 0, 4, 3), (0, 1, 0, 0) | (4, 0, 1, 1), (0, 1, 0, 0)
+3-D | (1, 4, 1, 2, 2), (16, 4, 4, 2, 1) | (1, 1, 1, 3, 3), (9, 1, 9, 3, 1) | (4, 1, 1, 2, 2), (4, 1, 4, 2, 1)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("case", DOUBTS, ids=[case.split("|")[0].strip() for case in DOUBTS])
+def test_strides_of_odd_operands_are_pytorchs(case):
+    """Operands that are in several memory orders at once, in none, or without elements."""
+    g, x, w = (torch.ones(1024).as_strided(*ast.literal_eval(f"({text})"))
+               for text in case.split("|")[1:])  # fmt: skip
+    rank = x.dim() - 2
+    zeros, ones = [0] * rank, [1] * rank
+    call = partial(
+        torch.ops.aten.convolution_backward, g, x, w, None, ones, zeros, ones, False, zeros, 1, [True, True, False]
+    )
+    with door.emulate("cpu", "keep"):
+        ours = call()
+    for found, want in zip(ours[:2], call()[:2], strict=True):
+        assert found.stride() == want.stride() and torch.equal(found, want)
 
 
 def test_lowered_calls_are_those_computed_in_fewer_bits():

@@ -25,7 +25,14 @@ from convgrad.core.request import (
 )
 from convgrad.core.status import ConvGradError
 from convgrad.engines.problem_struct import Packed
-from convgrad.torch.memory import allocated, array_of, dtype_name, gradient_like, results_are_channels_last
+from convgrad.torch.memory import (
+    Order,
+    allocated,
+    array_of,
+    dtype_name,
+    gradient_like,
+    orders_of_results,
+)
 
 __all__ = [
     "Attributes", "Decision", "Settings", "Three", "conv_request", "decide_conv", "decide_forward", "decide_tbc",
@@ -154,7 +161,8 @@ class _Form:
     """What a call on tensors of certain strides knows in advance."""
 
     plan: Plan
-    channels_last: bool
+    orders: tuple[Order, Order]
+    """Of the gradients of input and weight."""
     packed: Packed | None
 
     def takes(self, tensors: tuple[torch.Tensor, ...]) -> bool:
@@ -173,7 +181,7 @@ def gradients(
     one_dnn = torch._C._get_mkldnn_enabled()  # type: ignore[attr-defined, unused-ignore]
     key = (id(plan), grad_output.stride(), input.stride(), weight.stride(), one_dnn)
     form = _forms.get(key)
-    channels_last = _channels_last(plan, input, weight) if form is None else form.channels_last
+    orders = _orders(plan, input, weight) if form is None else form.orders
     made: dict[Result, torch.Tensor] = {}
     for step in plan.steps:
         if step.result is Result.GRAD_BIAS:
@@ -181,8 +189,8 @@ def gradients(
             assert spec is not None
             made[step.result] = torch.empty(spec.shape, dtype=getattr(torch, step.stored_as))
         else:
-            like = input if step.result is Result.GRAD_INPUT else weight
-            made[step.result] = gradient_like(like, channels_last)
+            like, order = (input, orders[0]) if step.result is Result.GRAD_INPUT else (weight, orders[1])
+            made[step.result] = gradient_like(like, order)
     count = threads or torch.get_num_threads()
     on_grids = (grad_output, input) if plan.problem.transposed else (input, grad_output)
     tensors = (*on_grids, weight, *made.values())
@@ -194,7 +202,7 @@ def gradients(
     fine, coarse, w = (array_of(t) for t in tensors[:3])
     results = {result: array_of(t) for result, t in made.items()}
     if form is None:
-        _forms.keep(key, _Form(plan, channels_last, engines.packed_for(plan, fine, coarse, w, results)))
+        _forms.keep(key, _Form(plan, orders, engines.packed_for(plan, fine, coarse, w, results)))
     engines.run(plan, fine, coarse, w, results, threads=count)
     return found
 
@@ -213,7 +221,7 @@ def output(
             message = f"bias must have shape ({channels},), got {tuple(bias.shape)}"
             raise ConvGradError(message, rule="bias.shape", value=tuple(bias.shape), line=problem.line)
         values = functional.bias_values(array_of(bias), dtype_name(bias), problem.line)
-    made = output_like(input, spec.shape, _channels_last(plan, input, weight))
+    made = output_like(input, spec.shape, _orders(plan, input, weight)[0])
     x = array_of(input)
     fine, coarse = (None, x) if problem.transposed else (x, None)
     engines.run_forward(
@@ -222,17 +230,18 @@ def output(
     return made
 
 
-def output_like(input: torch.Tensor, shape: tuple[int, ...], channels_last: bool) -> torch.Tensor:
+def output_like(input: torch.Tensor, shape: tuple[int, ...], order: Order) -> torch.Tensor:
     """An unwritten output of this shape."""
     plain = allocated(lambda: input.new_empty(shape))
-    return gradient_like(plain, True) if channels_last else plain
+    return gradient_like(plain, order) if order is Order.CHANNELS_LAST else plain
 
 
-def _channels_last(plan: Plan, input: torch.Tensor, weight: torch.Tensor) -> bool:
+def _orders(plan: Plan, input: torch.Tensor, weight: torch.Tensor) -> tuple[Order, Order]:
+    """Of results that are like the input, and like the weight."""
     r = plan.problem.request
-    if not r.operator.has_mask or input.dim() < 4:
-        return False
+    if not r.operator.has_mask:
+        return Order.PLAIN, Order.PLAIN
     padding = [p for p in r.padding or () if isinstance(p, int)]
-    return results_are_channels_last(
+    return orders_of_results(
         input, weight, r.stride or (), padding, r.dilation or (), r.transposed, r.output_padding or (), r.groups
     )

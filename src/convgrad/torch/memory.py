@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Any, cast
 
 import ml_dtypes
@@ -18,7 +19,7 @@ _SEEN_AS: dict[torch.dtype, tuple[torch.dtype, Any]] = {
     torch.float8_e5m2: (torch.uint8, ml_dtypes.float8_e5m2),
 }
 _ORDINARY = (torch.Tensor, torch.nn.Parameter)
-_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+_CHANNELS_LAST = {3: torch.channels_last, 4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 def dtype_name(tensor: torch.Tensor) -> str:
@@ -80,6 +81,14 @@ def array_of(tensor: torch.Tensor) -> AnyArray:
     return cast(AnyArray, plain.view(integers).numpy().view(name))
 
 
+class Order(Enum):
+    """How the elements of a result lie in memory."""
+
+    PLAIN = "contiguous"
+    CHANNELS_LAST = "channels last"
+    OWN = "as the operand"
+
+
 def is_channels_last(tensor: torch.Tensor) -> bool:
     """Whether PyTorch takes the strides for channels-last ones, those of axes of size 1 included.
 
@@ -88,7 +97,8 @@ def is_channels_last(tensor: torch.Tensor) -> bool:
     """
     if tensor.dim() not in _CHANNELS_LAST or tensor.layout is not torch.strided:
         return False
-    sizes, strides = tensor.shape, tensor.stride()
+    seen = _seen_in_2d(tensor)
+    sizes, strides = seen.shape, seen.stride()
     inside = 0
     for axis in (1, *range(len(sizes) - 1, 1, -1), 0):
         size, stride = sizes[axis], strides[axis]
@@ -98,28 +108,50 @@ def is_channels_last(tensor: torch.Tensor) -> bool:
     return True
 
 
-def results_are_channels_last(
+def _seen_in_2d(tensor: torch.Tensor) -> torch.Tensor:
+    """PyTorch computes 1-D problems as 2-D ones of height 1."""
+    return tensor.unsqueeze(2) if tensor.dim() == 3 else tensor
+
+
+def orders_of_results(
     input: torch.Tensor, weight: torch.Tensor, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
     transposed: bool, output_padding: Sequence[int], groups: int,
-) -> bool:
-    """Whether PyTorch would give output and gradients of this convolution channels last.
+) -> tuple[Order, Order]:
+    """In which order PyTorch would give this convolution's output and grad_input, and its grad_weight.
 
-    It does when either operand is; but in 3-D only where oneDNN computes, for its own kernels have no such order.
+    Channels last when either operand is; of 1-D operands only the weight counts, for PyTorch copies the input. Its own
+    kernels have no such order in 3-D; in 2-D those without dilation leave a weight of one channel or one tap, which is
+    in several orders at once, as it is. Without elements nothing is computed: gradients are made like their operands.
     """
-    if not (is_channels_last(input) or is_channels_last(weight)):
-        return False
+    if 0 in input.shape:
+        return Order.OWN, Order.OWN
     rank = input.dim() - 2
-    if rank == 2 or len(padding) != rank or 0 in input.shape:  # no backend is chosen for a size of 0
-        return True
+    if not (is_channels_last(weight) or (rank > 1 and is_channels_last(input))):
+        return Order.PLAIN, Order.PLAIN
+    last = Order.CHANNELS_LAST
+    if len(padding) != rank:
+        return last, last
     numbers = (list(stride), list(padding), list(dilation), transposed, list(output_padding), groups)
-    backend = torch._C._select_conv_backend(input, weight, None, *numbers, None)  # type: ignore[call-overload, unused-ignore]
-    return not str(backend).rpartition(".")[2].startswith("Slow")
+    chosen = torch._C._select_conv_backend(input, weight, None, *numbers, None)  # type: ignore[call-overload, unused-ignore]
+    backend = str(chosen).rpartition(".")[2]
+    if not backend.startswith("Slow"):
+        return last, last
+    if rank == 3:
+        return Order.PLAIN, Order.PLAIN
+    seen = _seen_in_2d(weight)
+    kept = not backend.startswith("SlowDilated") and seen.is_contiguous(memory_format=torch.channels_last)
+    return last, Order.OWN if kept else last
 
 
-def gradient_like(tensor: torch.Tensor, channels_last: bool) -> torch.Tensor:
+def gradient_like(tensor: torch.Tensor, order: Order) -> torch.Tensor:
     """An unwritten tensor of the same shape and dtype, in the memory order asked for."""
-    order = _CHANNELS_LAST[tensor.dim()] if channels_last else torch.contiguous_format
-    return allocated(lambda: torch.empty_like(tensor, memory_format=order, requires_grad=False))
+    if order is Order.CHANNELS_LAST:
+        seen = _seen_in_2d(tensor)
+        form = _CHANNELS_LAST[seen.dim()]
+        made = allocated(lambda: torch.empty_like(seen, memory_format=form, requires_grad=False))
+        return made.squeeze(2) if tensor.dim() == 3 else made
+    form = torch.preserve_format if order is Order.OWN else torch.contiguous_format
+    return allocated(lambda: torch.empty_like(tensor, memory_format=form, requires_grad=False))
 
 
 def allocated(make: Callable[[], torch.Tensor]) -> torch.Tensor:

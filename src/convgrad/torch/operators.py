@@ -21,7 +21,7 @@ from torch import Tensor
 
 from convgrad.core.geometry import coarse_size, fine_size
 from convgrad.torch import calls
-from convgrad.torch.memory import gradient_like, results_are_channels_last
+from convgrad.torch.memory import Order, gradient_like, orders_of_results
 
 _NUMBERS = (
     "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups"
@@ -82,8 +82,8 @@ def _(
     spatial = (input.shape[2:], weight.shape[2:], stride, dilation, low, high)
     size = map(fine_size, *spatial, output_padding) if transposed else map(coarse_size, *spatial)
     channels = weight.shape[1] * groups if transposed else weight.shape[0]
-    last = results_are_channels_last(input, weight, stride, padding, dilation, transposed, output_padding, groups)
-    return calls.output_like(input, (input.shape[0], channels, *size), last)
+    order, _ = orders_of_results(input, weight, stride, padding, dilation, transposed, output_padding, groups)
+    return calls.output_like(input, (input.shape[0], channels, *size), order)
 
 
 @torch.library.custom_op(
@@ -119,9 +119,10 @@ def _(
     stride, padding, dilation, output_padding = (
         per_axis(numbers, input.dim() - 2) for numbers in (stride, padding, dilation, output_padding)
     )
-    last = results_are_channels_last(input, weight, stride, padding, dilation, transposed, output_padding, groups)
+    orders = orders_of_results(input, weight, stride, padding, dilation, transposed, output_padding, groups)
     like = (
-        gradient_like(input, last), gradient_like(weight, last), grad_output.new_empty(grad_output.shape[1])
+        gradient_like(input, orders[0]), gradient_like(weight, orders[1]),
+        grad_output.new_empty(grad_output.shape[1]),
     )
     x, w, b = (t if wanted else grad_output.new_empty(0) for t, wanted in zip(like, output_mask, strict=True))
     return x, w, b
@@ -254,7 +255,7 @@ def pytorch_conv_tbc_backward_op(
 def _tbc_shapes(
     grad_output: Tensor, input: Tensor, weight: Tensor, bias: Tensor, *rest: object
 ) -> tuple[Tensor, Tensor, Tensor]:
-    return gradient_like(input, False), gradient_like(weight, False), gradient_like(bias, False)
+    return gradient_like(input, Order.PLAIN), gradient_like(weight, Order.PLAIN), gradient_like(bias, Order.PLAIN)
 
 
 def keep_tbc(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
