@@ -39,6 +39,16 @@ def hangs(*call):
 def refuses(*call):
     raise RuntimeError("no such kernel")
 
+def nothing(*call):
+    pass
+
+def misspelt(*call):
+    return {"dw": 1}
+
+def weight_alone(*call):
+    found = ask_convgrad(*call)
+    return {name: found[name] for name in ("grad_weight",) if name in found}
+
 def by_batch(request, g, x, w, wanted, threads):
     """The reduction is split where the batch has more than one sample."""
     found = ask_convgrad(request, g, x, w, wanted, threads)
@@ -171,8 +181,9 @@ def test_results_of_other_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str
     words = ["invariance", "--files", str(tmp_path / "whole.npy"), str(tmp_path / "part.npy"), "--at"]
     assert main([*words, "2"]) == 0
     assert main([*words, "1"]) == 1
-    assert main([*words, "3"]) == 2
     capsys.readouterr()
+    assert main([*words, "3"]) == main([*words, "-1"]) == 2
+    assert "a part of 2 samples at 3 is not inside a batch of 4" in capsys.readouterr().err
     main([*words, "1", "--json"])
     assert json.loads(capsys.readouterr().out)["differences"][0]["count"] == 12
 
@@ -244,3 +255,31 @@ def test_layouts_hold_the_same_values() -> None:
     for one, other in zip(stacks.operands(r, "contiguous", 3), stacks.operands(r, "channels_last", 3), strict=True):
         assert np.array_equal(one, other)
     assert stacks.operands(r, "channels_last", 3)[1].strides[1] == 4
+
+
+def test_answers_that_are_none_are_told(fakes: str) -> None:
+    """A stack that returns nothing, an unknown name or not what was asked for has not been found exact."""
+    way, told = audit.Way("contiguous", "", 1), {}
+    for name in ("nothing", "misspelt", "weight_alone"):
+        (found,) = audit.audit([Request.parse(LINE)], f"{fakes}:{name}", [way], 120, repeats=1)
+        told[name] = (found.verdict, found.told)
+    assert told == {
+        "nothing": ("not run", "a stack returns a dict of results by name, not NoneType"),
+        "misspelt": ("not run", "a stack has no result 'dw': names are output, grad_input, grad_weight, grad_bias"),
+        "weight_alone": ("refused", "no grad_input in its answer"),
+    }
+    ((_, reason),) = invariance.referee([Request.parse(LINE)], f"{fakes}:weight_alone", ["alone"], 120)
+    assert reason == "neither output nor grad_input in its answer"
+
+
+def test_every_finding_has_a_script(fakes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--scripts makes the directory and a file per finding; one that cannot be made is told before the work."""
+    words = ["audit", f"{fakes}:one_wrong", LINE, "--isa", "default", "--threads", "1", "--repeats", "1", "--scripts"]
+    assert main([*words, str(tmp_path / "found" / "here")]) == 1
+    names = sorted(path.name for path in (tmp_path / "found" / "here").iterdir())
+    assert names == ["001_wrong_contiguous_default_threads1.sh", "002_wrong_channels_last_default_threads1.sh"]
+    text = (tmp_path / "found" / "here" / names[0]).read_text("utf-8")
+    assert text.startswith("# wrong: 1 of 135 wrong") and f"convgrad audit {fakes}:one_wrong" in text
+    assert f"one of 2: all in {tmp_path / 'found' / 'here'}" in capsys.readouterr().out.replace("\n", " ")
+    (tmp_path / "taken").write_text("", "utf-8")
+    assert main([*words, str(tmp_path / "taken")]) == 2 and "taken" in capsys.readouterr().err

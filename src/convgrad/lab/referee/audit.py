@@ -184,6 +184,10 @@ def work(job: dict[str, Any]) -> tuple[str, str, str]:
                 found = ask(request, g, x, w, these, job["threads"])
             except NotRunError as reason:
                 return "", NOT_RUN, str(reason)
+            missing = [name for name, on in zip(GRADIENTS, (these.input, these.weight, these.bias), strict=True)
+                       if on and name not in found]  # fmt: skip
+            if missing:
+                return missing[0], REFUSED, f"no {missing[0]} in its answer"
             for name, array in found.items():
                 told = difference(np.asarray(array, np.float64), want[name])
                 if told:
@@ -231,10 +235,26 @@ def descriptor(finding: Finding) -> str:
     return f"--conv --dir={direction} --dt={dtype} --stag={tag} --wtag=any --dtag={tag} {words}"
 
 
+def report(finding: Finding) -> str:
+    """The script under what was seen, as comments."""
+    words = [f"{finding.verdict}: {finding.told}", finding.line, str(finding.way)]
+    words += [f"benchdnn {text}" for text in [descriptor(finding)] if text]
+    return "".join(f"# {word}\n" for word in words) + script(finding)
+
+
+def script_suffix(finding: Finding) -> str:
+    """Of a file with the script: a program, or a command."""
+    return ".py" if _has_program(finding) else ".sh"
+
+
+def _has_program(finding: Finding) -> bool:
+    return finding.stack == "torch" and Request.parse(finding.line).operator is not Operator.TBC
+
+
 def script(finding: Finding) -> str:
     """A program without convgrad that shows the finding on PyTorch; a command for any other stack."""
     r = Request.parse(finding.line)
-    if finding.stack != "torch" or r.operator is Operator.TBC:
+    if not _has_program(finding):
         threads = f" --threads {finding.way.threads}" if finding.way.threads else ""
         way = f"--layout {finding.way.layout} --isa {finding.way.isa or 'default'}{threads}"
         return f"convgrad audit {finding.stack} '{finding.line}' {way}\n"

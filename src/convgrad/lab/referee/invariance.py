@@ -181,6 +181,8 @@ def work(job: dict[str, Any]) -> list[dict[str, Any]] | str:
         whole = ask(request, g, x, w, _ALL, None)
     except NotRunError as reason:
         return str(reason)
+    if not {"output", "grad_input"} & {*whole}:
+        return "neither output nor grad_input in its answer"
     kept: dict[str, Any] = {name: bits_of(a) for name, a in whole.items()}  # dtypes without a name in NumPy too
     with Path(job["save"]).open("wb") as file:
         np.savez(file, **kept)
@@ -272,6 +274,8 @@ def _rounded(request: Request, whole: dict[str, AnyArray], sums: dict[str, AnyAr
 
 def compare_files(whole: AnyArray, part: AnyArray, first: int, axis: int) -> dict[str, Any] | None:
     """Results of somebody else's runs: samples from `first` on of a batch against the same ones computed in a part."""
-    count = part.shape[axis]
+    count, batch = part.shape[axis], whole.shape[axis]
+    if not 0 <= first <= batch - count:
+        raise ValueError(f"a part of {counted(count, 'sample')} at {first} is not inside a batch of {batch}")
     index = (slice(None),) * axis + (slice(first, first + count),)
     return first_difference(whole[index], part)

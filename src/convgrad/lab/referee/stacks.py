@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ NAMES = ("convgrad", "torch")
 
 
 class NotRunError(Exception):
-    """The stack cannot be asked this: a dtype, a layout or a padding it has no words for."""
+    """The stack cannot be asked this: a dtype, a layout or a padding it has no words for; or it answers in none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,10 @@ class Wanted:
     bias: bool = False
 
 
+RESULTS = ("output", "grad_input", "grad_weight", "grad_bias")
+"""Names of results, in the order of `Wanted`."""
 Found = dict[str, AnyArray]
-"""By name: output, grad_input, grad_weight, grad_bias; numbers as the stack stored them."""
+"""By name; numbers as the stack stored them."""
 Stack = Callable[[Request, AnyArray, AnyArray, AnyArray, Wanted, int | None], Found]
 """(request, grad_output, input, weight, wanted, threads) -> results."""
 
@@ -56,8 +58,23 @@ def find(name: str) -> Stack:
     spec.loader.exec_module(module)
     if not callable(getattr(module, attribute, None)):
         raise UsageError(f"{file} has no function {attribute}")
-    found: Stack = getattr(module, attribute)
-    return found
+    return _looked_at(getattr(module, attribute))
+
+
+def _looked_at(function: Callable[..., Any]) -> Stack:
+    """A function of one's own; of its answer what was asked for, as arrays."""
+
+    def ask(r: Request, g: AnyArray, x: AnyArray, w: AnyArray, wanted: Wanted, threads: int | None) -> Found:
+        answer = function(r, g, x, w, wanted, threads)
+        if not isinstance(answer, Mapping):
+            raise NotRunError(f"a stack returns a dict of results by name, not {type(answer).__name__}")
+        unknown = next((name for name in answer if name not in RESULTS), None)
+        if unknown is not None:
+            raise NotRunError(f"a stack has no result {unknown!r}: names are {', '.join(RESULTS)}")
+        asked = [name for name, on in zip(RESULTS, astuple(wanted), strict=True) if on]
+        return {name: np.asarray(answer[name]) for name in asked if answer.get(name) is not None}
+
+    return ask
 
 
 def laid_out(array: AnyArray, layout: str) -> AnyArray:
