@@ -8,6 +8,7 @@ import os
 import re
 import resource
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -208,6 +209,24 @@ def test_plain_progress_lines(monkeypatch, capsys):
     err = capsys.readouterr().err.splitlines()
     assert err[-1].startswith("2/3 cases, 1 fail, ") and err[-1].endswith("left")
     assert clock(3725) == "1:02:05" and clock(65) == "1:05"
+
+
+def test_progress_files_are_kept_while_a_case_runs(tmp_path, monkeypatch):
+    """States follow one another though no case ends; what cannot be written is told by the run, by no thread."""
+    monkeypatch.setattr("convgrad.lab.run.progress._JSON_EVERY", 0.001)
+    place = tmp_path / "states"
+    place.mkdir()
+    with Progress(2, quiet=True, file=place / "po", json_file=place / "json"):
+        first = json.loads((place / "json").read_text())
+        deadline = time.monotonic() + 60
+        while json.loads((place / "json").read_text()) == first and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert json.loads((place / "json").read_text())["elapsed_seconds"] > first["elapsed_seconds"]
+    assert (place / "po").read_text().endswith("CompletedCases:0")
+    with pytest.raises(OSError, match="states"), Progress(2, quiet=True, json_file=place / "json") as progress:
+        shutil.rmtree(place)
+        progress._writer.join(60)
+        assert not progress._writer.is_alive()
 
 
 # ---- parallel, killed, resumed -------------------------------------------------------------------------------

@@ -1,13 +1,16 @@
 """Progress on standard error: a bar where rich is installed and a person watches, else a plain line now and then.
 
-A test kit's runner may watch a file instead: four lines, no JSON, rewritten about every ten seconds and at the end.
+A test kit's runner may watch a file instead: four lines, no JSON, rewritten about every ten seconds and at the end. A
+thread of its own writes it, so that a long case does not let it age.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -42,10 +45,14 @@ class Progress:
         self._bar: Any = None if quiet else _rich_bar()
         self._task: Any = None
         self._file, self._json_file = file, json_file
-        self._started_at, self._written = time.time(), self._start
+        self._started_at = time.time()
+        self._over = threading.Event()
+        self._writer = threading.Thread(target=self._keep_writing, daemon=True)
 
     def __enter__(self) -> Progress:
         self._write()
+        if self._file is not None or self._json_file is not None:
+            self._writer.start()
         if self._bar is not None:
             self._bar.start()
             self._task = self._bar.add_task("cases", total=self.total, completed=self._before, found="")
@@ -54,15 +61,23 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+        self._over.set()
+        if self._writer.is_alive():
+            self._writer.join()
         self._write(finished=self._before + self._finished >= self.total)
+
+    def _keep_writing(self) -> None:
+        """States while the run goes on; one that cannot be written is told by the run itself, with the last one."""
+        with contextlib.suppress(OSError):
+            while not self._over.wait(_FILE_EVERY if self._json_file is None else _JSON_EVERY):
+                self._write()
 
     def _write(self, finished: bool = False) -> None:
         """The states other programs read: the kit's, and ours as one JSON object."""
         if self._json_file is not None:
             write_text(self._json_file, json.dumps(self.state(finished)) + "\n")
-        self._written = time.monotonic()
         if self._file is not None:
-            elapsed = self._written - self._start
+            elapsed = time.monotonic() - self._start
             write_text(self._file, (
                 f"StartAt:{int(self._started_at)}\nElapsedTime:{elapsed:.0f}\nTotalCases:{self.total}\n"
                 f"CompletedCases:{self._before + self._finished}"
@@ -85,8 +100,6 @@ class Progress:
         """One more case is finished."""
         self._finished += 1
         self.outcomes[outcome] += 1
-        if time.monotonic() - self._written > (_FILE_EVERY if self._json_file is None else _JSON_EVERY):
-            self._write()
         if self._bar is not None:
             self._bar.update(self._task, completed=self._before + self._finished, found=self.found())
         elif not self._quiet and time.monotonic() - self._spoken > _EVERY:
