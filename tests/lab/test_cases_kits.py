@@ -91,6 +91,17 @@ def test_the_frameworks_call_and_its_golden_data(tmp_path):
     assert np.fromfile(tmp_path / "k" / "k" / "input_1_int32.bin", np.int32).tolist() == [4, 8, 1, 3, 3]
 
 
+def test_a_column_the_kit_does_not_have_is_told(tmp_path, capsys):
+    """It is kept and counts for nothing, which a misspelt one would not show; every column of the kit's is known."""
+    kernel = {**KERNEL, "attributes9": "", "manual_xpu_binaries": "", "output_shape_unknown_indexes": "", "remark": ""}
+    for row in (OPERATOR, END_TO_END, kernel):
+        files.read(table(tmp_path / "x.csv", row))
+    assert not capsys.readouterr().err
+    files.read(table(tmp_path / "x.csv", {**OPERATOR, "input_data_range": "3", "b": "", "c": "", "d": ""}))
+    assert "4 columns that the kit does not have: 'input_data_range', 'b', 'c', ..." in " ".join(
+        capsys.readouterr().err.split())
+
+
 def test_one_entry_is_for_all_and_attributes_are_merged(tmp_path):
     """A bare word for every dtype, formats by rank, attributes1 added, unfilled ranges as the kit draws them."""
     (case,) = files.read(table(tmp_path / "x.csv", OPERATOR))
@@ -185,7 +196,8 @@ def test_benchdnn_options_are_lists(tmp_path):
 
 
 def test_benchdnn_descriptors(tmp_path):
-    """Options count from where they stand, dilation 0 is dense, an output size gives the far padding."""
+    """Options count from where they stand, dilation 0 is dense, an output size gives the far padding; an option that
+    may change what is computed is refused."""
     path = tmp_path / "shapes.txt"
     path.write_text(
         '--dir=BWD_W --dt=bf16\nmb4ic16ih7oc16oh7kh3ph1n"layer one"\n--mb=1 g2ic4iw9oc4kw3dw1  # a comment\n'
@@ -195,6 +207,12 @@ def test_benchdnn_descriptors(tmp_path):
         (False, "conv n1 c4>4 i9 k3 s1 p0 d2 g2 bf16 math=keep want=w on=cpu"),
         (False, "conv n2 c3>2 i4x8x9 k3x3x3 s1x2x2 p0x1x1 d1 g1 fp32 math=keep want=x on=cpu"),
     ]
+    path.write_text("--stag=axb --alg=direct --skip-impl=ref --dir=BWD_W --conv ic3ih8oc2kh3\n", "utf-8")
+    assert [str(c.request).split()[1:3] for c in files.read(path)] == [["n2", "c3>2"]]
+    path.write_text("--dri=BWD_W --attr-fpmath=bf16 ic3ih8oc2kh3\n", "utf-8")
+    with pytest.raises(CaseFileError, match=r"'--dri=BWD_W': is no known option \(did you mean dir\?\)") as error:
+        files.read(path)
+    assert "'--attr-fpmath=bf16': is no known option; read are" in str(error.value)
     path.write_text("--dir=FWD_B\nic3ih8oc2kh3\nic3ih8oc2kh3zz\n", "utf-8")
     with pytest.raises(CaseFileError, match="line 2, --dir=FWD_B: is no backward pass"):
         files.read(path)

@@ -1,8 +1,8 @@
 """Problem descriptors of oneDNN's benchdnn: `g32mb2ic64ih56oc64oh56kh3ph1n"name"`, with its options before them.
 
 Dilation counts the cells left out (0 is dense). An output size gives the padding at the far end. `--dir` says which
-gradients are wanted, `--dt` the dtype, `--mb` overrules the batch, each a value or a list with commas; other options
-say nothing about a problem.
+gradients are wanted, `--dt` the dtype, `--mb` overrules the batch, each a value or a list with commas. Options about
+layouts, algorithms, timing and running say nothing about a problem; every other one is refused.
 """
 
 from __future__ import annotations
@@ -14,12 +14,21 @@ from collections.abc import Iterator, Sequence
 from convgrad.core.geometry import coarse_size
 from convgrad.lab.cases.case import Case, CaseFileError, make
 from convgrad.lab.cases.reading import Unreadable, read_each, shown
+from convgrad.text.terminal import did_you_mean
 
 _PART = re.compile(r"(mb|ic|oc|[iokspd][dhw]|g)(\d{1,12})")
 _WANT = {"BWD_D": "x", "BWD_W": "w", "BWD_WB": "wb"}
 _WORDS = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "f8_e5m2": "fp8_e5m2", "f8_e4m3": "fp8_e4m3fn", "f64": "fp64"}
 _OPTIONS = {"dir": "BWD_WB", "dt": "f32", "mb": "0"}
 """What counts before an option says otherwise; a batch of 0 is the descriptor's own."""
+_PASSED_OVER = frozenset((
+    "alg", "allow-enum-tags-only", "canonical", "check-ref-impl", "cold-cache", "conv", "cpu-isa-hints", "ctx-exe",
+    "ctx-init", "dtag", "engine", "execution-mode", "fast-ref", "fast-ref-gpu", "fix-times-per-prb", "impl", "inplace",
+    "match", "max-ms-per-prb", "memory-kind", "mode", "mode-modifier", "num-streams", "perf-template",
+    "repeats-per-prb", "skip-impl", "stag", "start", "summary", "trivial-strides", "verbose", "wtag",
+    "attr-deterministic", "attr-scratchpad",
+))  # fmt: skip
+"""Options that change neither the problem nor its numbers."""
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
 _BATCH = re.compile(r"[0-9]{1,12}")
 _LINE = re.compile(r"^(--[a-z]|(?:g\d+_?)?(?:mb\d+_?)?(?:ic\d+))")
@@ -53,7 +62,7 @@ def _records(content: str, options: dict[str, str]) -> Iterator[tuple[str, tuple
                     options.update(_OPTIONS)
                 elif name in options:
                     options[name] = value
-                elif name == "batch":
+                elif name not in _PASSED_OVER:
                     yield f"line {number}", (word, dict(options), "")
             else:
                 # Options are lists, of which every combination is a problem.
@@ -69,6 +78,9 @@ def _told(options: dict[str, str], values: tuple[str, ...]) -> str:
 def _case(word: str, options: dict[str, str], told: str) -> Case:
     if word.startswith("--batch"):
         raise Unreadable(shown(word), "other files are not opened: give the file itself")
+    if word.startswith("--"):
+        hint = did_you_mean(word[2:].partition("=")[0], _OPTIONS)
+        raise Unreadable(shown(word), f"is no known option{hint}; read are --dir, --dt, --mb and --reset")
     body, _, name = word.partition('n"') if 'n"' in word else (word, "", "")
     found: dict[str, int] = {}
     place = 0

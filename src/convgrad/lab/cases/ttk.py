@@ -31,6 +31,14 @@ COLUMNS = (
     "absolute_precision", "scalar_data_ranges", "is_enabled", "remark", "soc_series", "priority", "dump_file_prefix",
     "manual_tensor_binaries", "manual_golden_binaries",
 )
+_READ_TOO = frozenset((
+    *(f"attributes{i}" for i in range(1, 10)), "batch_axis", "batch_slice_info", "batch_seed", "device_ids", "my_rank",
+    "golden_api", "inplace_input_indexes", "op_name", "input_shapes", "input_dtypes", "input_formats",
+    "input_ori_shapes", "input_ori_formats", "output_shapes", "output_dtypes", "output_formats", "output_ori_shapes",
+    "output_ori_formats", "output_shape_unknown_indexes", "manual_input_binaries", "manual_xpu_binaries",
+))  # fmt: skip
+"""Columns of the kit's other levels, and those that few rows need."""
+_MOST_NAMED = 3
 _REQUIRED = ("api_name", "tensor_view_shapes", "tensor_dtypes")
 _KERNEL_REQUIRED = ("op_name", "input_shapes", "input_dtypes", "output_shapes", "output_dtypes")
 
@@ -48,9 +56,17 @@ def read(path: str, content: str) -> list[Case]:
         raise CaseFileError(path, f"row 1: column {missing[0]!r} is missing")
     if len(set(head)) != len(head):
         raise CaseFileError(path, "row 1: a column is named twice")
+    _tell_of_others(path, [name for name in head if name and name not in COLUMNS and name not in _READ_TOO])
     filled = ((i, given) for i, given in rows if any(given))
     records = ((f"row {i}", (head, given, place)) for place, (i, given) in enumerate(filled))
     return _first_of_each_name(path, read_each(path, records, lambda record: _read_row(*record)))
+
+
+def _tell_of_others(path: str, names: list[str]) -> None:
+    """A misspelt column counts for nothing, which nobody would see in the cases."""
+    if names:
+        shown_names = ", ".join(shown(name) for name in names[:_MOST_NAMED]) + (", ..." if names[_MOST_NAMED:] else "")
+        tell(f"{path}: {counted(len(names), 'column')} that the kit does not have: {shown_names}", file=sys.stderr)
 
 
 def _first_of_each_name(path: str, cases: list[Case]) -> list[Case]:
