@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from convgrad.text.language import say
+from convgrad.text.language import said_of, say
 from convgrad.text.terminal import columns, fold, width_of
 
 _WIDEST, _NARROWEST = 110, 60
@@ -17,6 +17,7 @@ class HelpFormatter(argparse.HelpFormatter):
     """Paragraphs are folded; lines that begin with a space (examples, lists) stay lines, folded under themselves."""
 
     def __init__(self, prog: str, *args: Any, **kwargs: Any) -> None:
+        self._headings: list[str] = []
         kwargs["width"] = max(min(columns() or 80, _WIDEST), _NARROWEST)
         super().__init__(prog, *args, **kwargs)
 
@@ -31,6 +32,13 @@ class HelpFormatter(argparse.HelpFormatter):
 
     def start_section(self, heading: str | None) -> None:
         super().start_section(None if heading is None else say(heading))
+        self._headings.append(say(heading or ""))
+
+    def format_help(self) -> str:
+        text = super().format_help()
+        for heading in self._headings:  # argparse ends them with its own colon
+            text = text.replace(f"\n{heading}:\n", f"\n{said_of(heading, '').rstrip()}\n")
+        return text
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         return None if action.help is None else say(action.help)

@@ -28,7 +28,7 @@ from convgrad.lab.run.journal import Journal, in_order
 from convgrad.lab.run.junit import write_junit
 from convgrad.lab.run.progress import Progress
 from convgrad.lab.run.workers import free_memory, jobs_for, run_all
-from convgrad.text.language import say
+from convgrad.text.language import said_of, say
 from convgrad.text.terminal import ExitCode, UsageError, counted, folded, jsonable, printable, tell
 
 MOST_LINES = 60
@@ -275,12 +275,12 @@ def _print_table(arguments: argparse.Namespace, path: Path, outcomes: Counter[st
     for record in shown:
         if record["outcome"] != PASS:
             if not tables.has_room():
-                told = f"{say(record['outcome'])}: {record['name']}: {say(record['message'])}"
+                told = said_of(say(record["outcome"]), said_of(record["name"], say(record["message"])))
                 print(folded(printable(told), "  "))
-            print(f"{say('reproduce')}: {record['reproduce']}")
+            print(said_of(say("reproduce"), record["reproduce"]))
     if outcomes[REFUSED] and _of_a_kit(arguments) and arguments.conformance is None:
         tell(_KIT_HINT)
     counts = ", ".join(f"{outcomes[o]} {say(o)}" for o in OUTCOMES if outcomes[o]) or say("no cases")
     names = ", ".join(f"{s.name} ({s.date})" for s in settings.rows)
-    said = (say(counted(total, "case")), counts, say("standards"), names, say("engine"), engines.info().engine)
-    print(folded("{}: {}   {}: {}   {}: {}".format(*said)))
+    parts = ((counted(total, "case"), counts), ("standards", names), ("engine", engines.info().engine))
+    print(folded("   ".join(said_of(say(label), text) for label, text in parts)))

@@ -60,6 +60,11 @@ def say(text: str) -> str:
     return chinese(text) or text
 
 
+def said_of(label: str, text: str) -> str:
+    """A label, a colon, what is said of it: the colon of the language chosen, for both stand in it already."""
+    return f"{label}：{text}" if _current == "zh" else f"{label}: {text}"
+
+
 def add_rows(source: Callable[[], Iterable[Row]]) -> None:
     """Rows of a room whose sentences are made; asked for when the first text is looked up after this."""
     _sources.append(source)
