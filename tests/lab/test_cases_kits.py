@@ -110,8 +110,10 @@ def test_one_entry_is_for_all_and_attributes_are_merged(tmp_path):
     assert line_of(tmp_path, OPERATOR, tensor_formats="(47, 47, 47, 47, 47, 2)") == str(case.request)
     (one,) = files.read(table(tmp_path / "x.csv", {**OPERATOR, "input_data_ranges": "((0, 1, inf, nan), 3, None)"}))
     assert one.fill_words == "uniform:0:1:inf:nan,constant:3,uniform:-2:2"
-    (flat,) = files.read(table(tmp_path / "x.csv", {**OPERATOR, "input_data_ranges": "(0, 1)"}))
-    assert flat.fill_words == "uniform:0:1"
+    for ranges, filling in (("(0, 1)", "uniform:0:1"), ("(3,)", "constant:3"), ("((None, 5),)", "uniform:-2:5"),
+                            ("((-1, None, inf),)", "uniform:-1:2:inf"), ("((None, None),)", "uniform:-2:2")):
+        (case,) = files.read(table(tmp_path / "x.csv", {**OPERATOR, "input_data_ranges": ranges}))
+        assert case.fill_words == filling
     with pytest.raises(CaseFileError, match="must hold 6 entries"):
         line_of(tmp_path, OPERATOR, tensor_dtypes=repr(("float16",) * 7))
 

@@ -133,7 +133,7 @@ def fill(row: Row, places: tuple[int | None, ...], count: int) -> tuple[Values, 
     """The fillings of grad_output, input and weight, which are the slots at `places`."""
     column = "input_data_ranges"
     value = cell(row, column)
-    if isinstance(value, (tuple, list)) and value and all(isinstance(v, (int, float)) for v in value):
+    if isinstance(value, (tuple, list)) and len(value) > 1 and all(isinstance(v, (int, float)) for v in value):
         row = {**row, column: repr((tuple(value),))}  # one range, for all
     ranges = per_slot(row, column, count)
     found = tuple(DEFAULT_RANGE if p is None else _range(ranges[p], f"column {column!r}") for p in places)
@@ -141,20 +141,20 @@ def fill(row: Row, places: tuple[int | None, ...], count: int) -> tuple[Values, 
 
 
 def _range(value: Any, place: str) -> Values:
-    """(low, high), behind them values that must occur; one number is a constant, and so is (inf, inf)."""
+    """(low, high), behind them values that must occur; None is the default's end. One number is a constant, and so is
+    (inf, inf)."""
     if value is None:
         return DEFAULT_RANGE
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         special = isinstance(value, float) and not math.isfinite(value)
         return Values("constant", (value if special else number(value, place),))
-    if not isinstance(value, (tuple, list)) or len(value) < 2 or (value[0] is None) != (value[1] is None):
+    if not isinstance(value, (tuple, list)) or len(value) < 2:
         raise Unreadable(place, f"must hold pairs (low, high), not {shown(value)}")
-    if value[0] is None:
-        return DEFAULT_RANGE
-    ends = [v for v in value[:2] if isinstance(v, float) and not math.isfinite(v)]
+    pair = [end if v is None else v for v, end in zip(value, DEFAULT_RANGE.numbers, strict=False)]
+    ends = [v for v in pair if isinstance(v, float) and not math.isfinite(v)]
     if len(ends) == 2 and str(ends[0]) == str(ends[1]):
         return Values("constant", (math.nan if math.isnan(ends[0]) else ends[0],))
-    low, high = (number(v, place) for v in value[:2])
+    low, high = (number(v, place) for v in pair)
     if low > high:
         raise Unreadable(place, f"low is above high in {shown(value)}")
     return Values("uniform", (low, high, *(_occurring(v, place) for v in value[2:])))
