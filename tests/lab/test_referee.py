@@ -277,7 +277,7 @@ def test_every_finding_has_a_script(fakes: str, tmp_path: Path, capsys: pytest.C
     words = ["audit", f"{fakes}:one_wrong", LINE, "--isa", "default", "--threads", "1", "--repeats", "1", "--scripts"]
     assert main([*words, str(tmp_path / "found" / "here")]) == 1
     names = sorted(path.name for path in (tmp_path / "found" / "here").iterdir())
-    assert names == ["001_wrong_contiguous_default_threads1.sh", "002_wrong_channels_last_default_threads1.sh"]
+    assert names == ["001_wrong_contiguous_default_threads_1.sh", "002_wrong_channels_last_default_threads_1.sh"]
     text = (tmp_path / "found" / "here" / names[0]).read_text("utf-8")
     assert text.startswith("# wrong: 1 of 135 wrong") and f"convgrad audit {fakes}:one_wrong" in text
     assert f"one of 2: all in {tmp_path / 'found' / 'here'}" in capsys.readouterr().out.replace("\n", " ")

@@ -107,7 +107,7 @@ def _write_scripts(bad: list[Finding], directory: Path) -> None:
 
     for number, finding in enumerate(bad, 1):
         way = finding.way
-        name = f"{number:03d}_{finding.verdict}_{way.layout}_{way.isa or 'default'}_threads{way.threads or ''}"
+        name = f"{number:03d}_{finding.verdict}_{way.layout}_{way.isa or 'default'}_threads_{way.threads or 'default'}"
         write_text(directory / f"{name}{audit.script_suffix(finding)}", audit.report(finding))
 
 
