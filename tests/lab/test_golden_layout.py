@@ -205,6 +205,19 @@ def test_compare_reads_the_kits_layout(tmp_path, capsys, extension):
         assert main(["compare", str(tmp_path / "device"), str(tmp_path / "data")]) == 1
 
 
+@pytest.mark.parametrize("told", ["9999999999999999999999x9", "2x5", "1x2x4x0", "scalar"])
+def test_a_name_that_tells_another_count_is_refused(tmp_path, capsys, told):
+    """On either side, of two files or two directories: the shape in a raw file's name is held to what it holds."""
+    place = written(tmp_path, "conv n1 c2>2 i4 k1 fp32 want=x")
+    right, wrong = place / "golden_0_float32__shape_1x2x4.bin", tmp_path / "d" / place.name
+    wrong.mkdir(parents=True)
+    liar = wrong / f"golden_0_float32__shape_{told}.bin"
+    liar.write_bytes(right.read_bytes())
+    for words in ((liar, right), (right, liar), (tmp_path / "d", tmp_path / "data")):
+        assert main(["compare", *map(str, words)]) == 2
+        assert "holds 8 elements, the shape" in capsys.readouterr().err
+
+
 def test_a_pt_file_that_runs_code_is_refused(tmp_path, capsys):
     """Nothing of a pickle is executed, and what holds no tensor is said so."""
     class Trap:

@@ -100,7 +100,6 @@ def read(path: str | Path, dtype: str | None = None, shape: Sequence[int] | None
         return _typed(file, read_npy(file), known)
     if file.suffix == ".pt":
         return _from_torch(file, known)
-    shape = named_shape(file) if shape is None else shape
     if known is None:
         raise UsageError(f"{file}: say its dtype (--dtype), or name it like input_0_bfloat16.bin")
     storage = rounding.storage(known)
@@ -108,11 +107,12 @@ def read(path: str | Path, dtype: str | None = None, shape: Sequence[int] | None
     if size % storage.itemsize:
         raise UsageError(f"{file}: {size} bytes are no whole number of {known} elements")
     flat = np.fromfile(file, storage)
-    if shape is None:
-        return flat, known
-    if int(np.prod(shape, dtype=object)) != flat.size:
-        raise UsageError(f"{file}: holds {flat.size} elements, the shape {tuple(shape)} has another count")
-    return flat.reshape(shape), known
+    named = named_shape(file)
+    for told in (named, shape):
+        if told is not None and prod(told) != flat.size:
+            raise UsageError(f"{file}: holds {flat.size} elements, the shape {tuple(told)} has another count")
+    shape = named if shape is None else shape
+    return flat if shape is None else flat.reshape(shape), known
 
 
 def read_npy(file: Path) -> AnyArray:
