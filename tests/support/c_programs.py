@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -99,9 +100,12 @@ def run(
     """Runs a program with the prefix's libraries; nothing else of the environment speaks to the library."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("CONVGRAD_", "ASCEND_"))}
     lib64 = (library or prefix()) / "lib64"
-    process = subprocess.Popen(
-        [str(program), *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        stdin=None if text is None else subprocess.PIPE,
-        env={**clean, "LD_LIBRARY_PATH": str(lib64), **(environment or {})},
-    )  # fmt: skip
-    return finish(process, text, timeout)
+    with tempfile.TemporaryFile("w+") as given:
+        given.write(text or "")
+        given.seek(0)
+        process = subprocess.Popen(
+            [str(program), *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=None if text is None else given,
+            env={**clean, "LD_LIBRARY_PATH": str(lib64), **(environment or {})},
+        )  # fmt: skip
+        return finish(process, timeout)

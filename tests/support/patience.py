@@ -25,15 +25,17 @@ class Waited:
         return self._seconds
 
 
-def finish(process: subprocess.Popen[str], text: str | None, seconds: float) -> subprocess.CompletedProcess[str]:
-    """What a process answers; TimeoutExpired, and its end, after so many seconds."""
+def finish(process: subprocess.Popen[str], seconds: float) -> subprocess.CompletedProcess[str]:
+    """What a process answers; TimeoutExpired, and its end, after so many seconds.
+
+    It reads from a file, if at all: communicate() writes no more to a pipe once it was called and timed out.
+    """
     waited = Waited()
     while True:
         try:
-            out, err = process.communicate(text, timeout=TICK)
+            out, err = process.communicate(timeout=TICK)
             return subprocess.CompletedProcess(process.args, process.returncode, out, err)
         except subprocess.TimeoutExpired:
-            text = None  # it has it
             if waited.seconds() > seconds:
                 process.kill()
                 out, err = process.communicate()
