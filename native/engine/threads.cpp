@@ -3,8 +3,8 @@
 //
 // OpenMP's threads spin for milliseconds after each region, and would take half of the time of any other thread on
 // their core: two pools cost up to half of the speed. The engine's own pool serves processes without OpenMP, children
-// of fork(), which have none of their parent's threads, and processes that end. Its threads are never joined: they
-// sleep between jobs and end with the process.
+// of fork(), which have none of their parent's threads, and processes and threads that end. Its threads are never
+// joined: they sleep between jobs and end with the process.
 //
 // One job runs at a time. A caller that finds another one running (another Python thread is in a call), or that is
 // itself a member of an OpenMP team, does its tasks alone: results never depend on who runs a task, so only the time
@@ -245,8 +245,23 @@ Choice asked_for() {
     return Choice::AUTOMATIC;
 }
 
-// The runtime whose threads this process computes on; null for the engine's own.
-const OpenMP* shared_runtime() { return choice != Choice::OWN && openmp_may_start() ? openmp() : nullptr; }
+thread_local bool leaves = false;
+
+// Whether this thread is past its thread_local objects: destructors of pthread keys still run a call then, but LLVM's
+// runtime, which has given its own data of the thread back in one of them, may not be called any more.
+bool thread_leaves() {
+    struct Leaver {
+        ~Leaver() { leaves = true; }
+    };
+    thread_local Leaver leaver;
+    (void)leaver;
+    return leaves;
+}
+
+// The runtime whose threads this thread may compute on; null for the engine's own.
+const OpenMP* shared_runtime() {
+    return choice != Choice::OWN && openmp_may_start() && !thread_leaves() ? openmp() : nullptr;
+}
 
 // Whether this thread leads a team of the runtime, or may from now on.
 bool may_lead() {
@@ -337,7 +352,7 @@ int default_threads() {
         std::fprintf(stderr, "convgrad: warning: CONVGRAD_NUM_THREADS=%.40s is no number from 1 to 4096; not heeded\n",
                      ours);
     // What its owner told the runtime, as torch.set_num_threads does, holds for us too; also in a child of fork().
-    const OpenMP* runtime = choice != Choice::OWN ? openmp() : nullptr;
+    const OpenMP* runtime = choice != Choice::OWN && !thread_leaves() ? openmp() : nullptr;
     if (runtime != nullptr) return int(min(max(1, runtime->max_threads()), 4096));
     if (const int asked = positive_number(std::getenv("OMP_NUM_THREADS"))) return asked;
     cpu_set_t cores;

@@ -36,20 +36,37 @@ expected = gradients(1)
 """
 
 
-def runtime():
-    """An OpenMP runtime of this machine: the system's or PyTorch's."""
+def mapped(name):
+    """Where a library of this name lies once it is loaded."""
+    code = f"import ctypes; ctypes.CDLL({name!r}); print(open('/proc/self/maps').read())"
+    maps = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    return Path(next(line.split()[-1] for line in maps.splitlines() if name in line))
+
+
+def gnu():
+    """The system's libgomp, or PyTorch's."""
     system = ctypes.util.find_library("gomp")
     if system is not None:
-        path = subprocess.run(
-            [sys.executable, "-c", f"import ctypes; ctypes.CDLL({system!r}); print(open('/proc/self/maps').read())"],
-            capture_output=True, text=True, check=True,
-        ).stdout
-        return Path(next(line.split()[-1] for line in path.splitlines() if "libgomp" in line))
+        return mapped(system)
     torch = find_spec("torch")
     found = [*Path(torch.origin).parent.glob("lib/libgomp*")] if torch is not None else []
     if not found:
         pytest.skip("no libgomp on this machine")
     return found[0]
+
+
+def llvm():
+    """LLVM's libomp, which serves GCC's entry points too."""
+    system = ctypes.util.find_library("omp")
+    if system is None:
+        pytest.skip("no libomp on this machine")
+    return mapped(system)
+
+
+@pytest.fixture(params=[gnu, llvm], ids=["libgomp", "libomp"])
+def runtime(request):
+    """The path of an OpenMP runtime."""
+    return request.param()
 
 
 def python(code, *arguments, **environment):
@@ -64,11 +81,11 @@ def python(code, *arguments, **environment):
     return done
 
 
-def test_a_runtime_is_used_when_it_appears_and_under_any_name(tmp_path):
+def test_a_runtime_is_used_when_it_appears_and_under_any_name(runtime, tmp_path):
     """Own threads first; then those of a renamed, private copy of libgomp; then of the one the whole process sees."""
     local, every = tmp_path / "libgomp-a34b3233.so.1.0.0", tmp_path / "libgomp.so.1"
     for copy in (local, every):
-        shutil.copy(runtime(), copy)
+        shutil.copy(runtime, copy)
     code = """
 print(pool()); assert gradients(2) == expected
 ctypes.CDLL(sys.argv[1])
@@ -78,21 +95,21 @@ ctypes.CDLL(sys.argv[2], ctypes.RTLD_GLOBAL)
 for threads in (2, 3, 1): assert gradients(threads) == expected
 print(pool())
 """
-    assert python(code, local, every).stdout.split() == ["own", str(local), str(every)]
+    two_copies = {"KMP_DUPLICATE_LIB_OK": "TRUE"}  # libomp ends a process that has them, unless told so
+    assert python(code, local, every, **two_copies).stdout.split() == ["own", str(local), str(every)]
 
 
 @pytest.mark.parametrize(("asked", "words"), [("own", ""), ("shared", ""), ("mine", "CONVGRAD_THREADPOOL=mine")])
-def test_the_environment_overrules(asked, words):
+def test_the_environment_overrules(runtime, asked, words):
     """own keeps to the engine's threads, shared to the runtime's; anything else is told and not heeded."""
-    path = runtime()
     done = python(
-        "ctypes.CDLL(sys.argv[1]); assert gradients(2) == expected; print(pool())", path, CONVGRAD_THREADPOOL=asked
+        "ctypes.CDLL(sys.argv[1]); assert gradients(2) == expected; print(pool())", runtime, CONVGRAD_THREADPOOL=asked
     )
-    assert done.stdout.strip() == ("own" if asked == "own" else str(path))
+    assert done.stdout.strip() == ("own" if asked == "own" else str(runtime))
     assert (words in done.stderr) if words else not done.stderr
 
 
-def test_the_number_of_threads_is_the_runtimes():
+def test_the_number_of_threads_is_the_runtimes(runtime):
     """CONVGRAD_NUM_THREADS before omp_set_num_threads, which torch.set_num_threads calls, before OMP_NUM_THREADS."""
     code = """
 def threads(): return convgrad.engine_info().threads
@@ -103,10 +120,10 @@ os.environ["CONVGRAD_NUM_THREADS"] = "2"; print(threads()); assert gradients() =
 del os.environ["CONVGRAD_NUM_THREADS"]
 os.environ["CONVGRAD_THREADPOOL"] = "own"; print(threads()); assert gradients() == expected
 """
-    assert python(code, runtime(), OMP_NUM_THREADS="5").stdout.split() == ["5", "3", "2", "5"]
+    assert python(code, runtime, OMP_NUM_THREADS="5").stdout.split() == ["5", "3", "2", "5"]
 
 
-def test_a_forked_child_does_not_wait_for_threads_it_has_not_got():
+def test_a_forked_child_does_not_wait_for_threads_it_has_not_got(runtime):
     """GCC's runtime hangs in a child whose parent used it: the child has threads of its own, the parent goes on."""
     code = """
 ctypes.CDLL(sys.argv[1])
@@ -120,10 +137,10 @@ for _ in range(3):
     assert os.waitpid(child, 0)[1] == 0
     assert gradients(2) == expected and pool() == sys.argv[1]
 """
-    assert python(code, runtime()).stdout.split() == ["own"] * 3
+    assert python(code, runtime).stdout.split() == ["own"] * 3
 
 
-def test_forks_while_other_threads_compute():
+def test_forks_while_other_threads_compute(runtime):
     """Children of a process whose threads are inside calls, in the runtime and looking for one, all end."""
     code = """
 over = []
@@ -141,12 +158,12 @@ over.append(True)
 for thread in threads: thread.join()
 print(pool() == sys.argv[1])
 """
-    assert python(code, runtime()).stdout.strip() == "True"
+    assert python(code, runtime).stdout.strip() == "True"
 
 
 @pytest.mark.parametrize("levels", ["1", "3"])
 @pytest.mark.parametrize("asked", ["", "own", "shared"])
-def test_calls_from_inside_a_parallel_region(levels, asked):
+def test_calls_from_inside_a_parallel_region(runtime, levels, asked):
     """Every member of somebody's team makes a call, nesting allowed or not: the same bits, and the region ends."""
     code = """
 gomp = ctypes.CDLL(sys.argv[1])
@@ -160,10 +177,10 @@ for _ in range(3):
 print(len(right), all(right), gradients(2) == expected)
 """
     environment = {"OMP_MAX_ACTIVE_LEVELS": levels, "CONVGRAD_THREADPOOL": asked}
-    assert python(code, runtime(), **environment).stdout.split() == ["12", "True", "True"]
+    assert python(code, runtime, **environment).stdout.split() == ["12", "True", "True"]
 
 
-def test_many_threads_do_not_get_a_team_each():
+def test_many_threads_do_not_get_a_team_each(runtime):
     """Sixteen threads that call one after the other: four lead teams of the runtime, the others share a pool."""
     code = """
 ctypes.CDLL(sys.argv[1])
@@ -181,13 +198,13 @@ done.set()
 for thread in threads: thread.join()
 assert gradients(3) == expected  # those who left make room for others
 """
-    started = int(python(code, runtime(), OMP_NUM_THREADS="3").stdout)
+    started = int(python(code, runtime, OMP_NUM_THREADS="3").stdout)
     assert started <= 4 * 2 + 2 + os.cpu_count(), started  # NumPy's own pool comes on top
 
 
-def test_c_programs_with_a_runtime_in_them_end_and_fork():
+def test_c_programs_with_a_runtime_in_them_end_and_fork(runtime):
     """Calls in exit handlers and destructors, before and after the runtime's own, and in forked children, work."""
-    how = c_reliability.Build(environment={"LD_PRELOAD": str(runtime())})
+    how = c_reliability.Build(environment={"LD_PRELOAD": str(runtime)})
     cases = c_reliability.exit_cases(["large_convolution"], ["return", "exit"])
     assert not c_reliability.exit_orders(how, cases).wrong
     assert not c_reliability.forks(how, 2, 10).wrong
