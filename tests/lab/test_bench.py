@@ -266,3 +266,14 @@ def test_the_page_is_that_of_the_recorded_run():
     compare = script("compare")
     page = ROOT / "docs" / "generated" / "benchmark.md"
     assert page.read_text("utf-8") == compare.page(compare.rows(recorded), recorded), "benchmarks/compare.py --page"
+
+
+def test_the_page_of_one_process_is_that_of_its_recorded_run():
+    """docs/generated/one_process.md was written from benchmarks/one_process.jsonl, a run of every problem there is."""
+    one_process = script("one_process")
+    recorded = ROOT / "benchmarks" / "one_process.jsonl"
+    rows = one_process.recorded(recorded)
+    problems = (ROOT / "benchmarks" / "problems" / "in_one_process.txt").read_text("utf-8")
+    assert [row["line"] for row in rows] == measure.read_lines(problems)
+    page = (ROOT / "docs" / "generated" / "one_process.md").read_text("utf-8")
+    assert page == one_process.page(rows), "make bench-process, or benchmarks/one_process.py --read"
