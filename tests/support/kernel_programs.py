@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ from c_programs import ROOT, made_once, prefix
 from convgrad.ascendc import (
     Conv3DBackpropFilterTilingData,
     Conv3DBackpropInputTilingData,
+    GlobalTensor,
     TConv3DBackpropInputTiling,
     TConv3DBpFilterTiling,
     from_ndc1hwc0,
@@ -24,6 +26,9 @@ from convgrad.ascendc import (
     to_fractal_z_3d,
     to_ndc1hwc0,
 )
+from convgrad.ascendc.device.conv_type import find_dtype
+from convgrad.ascendc.filter.kernel import Conv3DBackpropFilter
+from convgrad.ascendc.filter.simulate import filter_types
 from convgrad.core import rounding
 from convgrad.text import language
 from tile_problems import TileProblem, plain_grad_input, plain_grad_weight
@@ -144,11 +149,39 @@ def check_grad_input(
         assert model.grad_input_gm.tobytes() == ran.result.tobytes(), problem
 
 
+def rows_in_threes(
+    t: TConv3DBpFilterTiling, cores: int, dtype: str, input_gm: np.ndarray, grad_output_gm: np.ndarray
+) -> np.ndarray:
+    """gradWeight as the Python model sums it in the walks of documented_filter.cpp, one core after the other."""
+    summed = np.zeros(t.grad_weight_size, np.float32)
+    input, grad_output, grad_weight = (GlobalTensor(one.reshape(-1)) for one in (input_gm, grad_output_gm, summed))
+    cout, cin, per_kd = t.weight_cout, t.cin1 * 16, t.grad_weight_size // t.dk
+    places = itertools.product(range(t.batch), range(t.dout), range(t.dk), range(0, t.ho, 3))
+    work = list(enumerate(places))
+    for core in range(cores):
+        kernel = Conv3DBackpropFilter(*filter_types(find_dtype(dtype)))
+        kernel.Init(t)
+        for index, (n, d, kd, row) in work:
+            din = d * t.strideD + kd * t.dilationD - t.padFront
+            if index % cores != core or not 0 <= din < t.di:
+                continue
+            top = max(row * t.strideH - t.padUp, 0)
+            kernel.SetGradOutput(grad_output[((n * t.dout + d) * cout // 16 * t.ho + row) * t.wo * 16])
+            kernel.SetInput(input[((n * t.di + din) * cin // 16 * t.hi + top) * t.wi * 16])
+            kernel.SetSingleShape(cout, cin * t.hk * t.wk, min(3, t.ho - row) * t.wo)
+            kernel.SetStartPosition(row)
+            while kernel.Iterate():
+                kernel.GetTensorC(grad_weight[kd * per_kd])
+            kernel.ctx.isFirstIter_ = True
+        kernel.End()
+    return summed
+
+
 def check_grad_weight(
     binary: Path, problem: TileProblem, record: TConv3DBpFilterTiling, cores: int, scratch: Path, dtype: str,
     **environment: str,
 ) -> None:  # fmt: skip
-    """Small integers exactly; real numbers within what float32 sums may err."""
+    """Small integers exactly; real numbers within what float32 sums may err, and the bits of the model's same walks."""
     storage, rng = rounding.storage(dtype), np.random.default_rng(problem.seed)
     grad_output, _, input = problem.arrays()
     for operands in ((input, grad_output), [rng.normal(size=one.shape) for one in (input, grad_output)]):
@@ -163,6 +196,9 @@ def check_grad_weight(
         terms = problem.batch * int(np.prod(problem.out))
         slack = terms * 2.0**-23 * to_fractal_z_3d(plain_grad_weight(problem, *map(np.abs, values)), 16)
         assert (np.abs(ran.result - to_fractal_z_3d(exact, 16)) <= slack).all(), problem
+        if "documented" in str(binary):
+            model = rows_in_threes(record, cores, dtype, to_ndc1hwc0(x, 16), to_ndc1hwc0(go, 16))
+            assert model.tobytes() == ran.result.tobytes(), problem
 
 
 def filter_record(problem: TileProblem, dtype: str = "float16") -> TConv3DBpFilterTiling:
