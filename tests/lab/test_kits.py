@@ -265,6 +265,23 @@ def test_kernels_give_widened_operands_unrounded_sums(given, wide):
     assert y.dtype == wide and np.allclose(y, right[1].numpy(), rtol=1e-6, atol=1e-5)
 
 
+@pytest.mark.parametrize(("given", "wide", "lanes"), [("float16", "float32", 16), ("float32", "float64", 8)])
+def test_widened_results_have_the_blocks_of_the_case(given, wide, lanes):
+    """The device's tensors keep their dtype: 16 or 8 channels to a block, not what the wide one would have."""
+    rng = np.random.default_rng(11)
+    x, w, g = (rng.integers(-2, 3, s).astype(wide) for s in ((2, 20, 1, 4, 4), (4, 20, 1, 3, 3), (2, 4, 1, 2, 2)))
+    told = {"data_format": "NCDHW", "golden_mode": "Promote", "input_dtypes": (wide,), "short_soc_version": "A5"}
+    plain = golden_functions.conv3d_backprop_input_v2(np.array(x.shape), w, g, **told)[0]
+    for output in ({}, {"output_dtypes": (given,)}, {"output_dtypes": (wide,)}):
+        y = golden_functions.conv3d_backprop_input_v2(
+            np.array(x.shape), w, g, output_formats=("NDC1HWC0",), **told, **output)[0]  # fmt: skip
+        assert y.dtype == wide and y.shape[-1] == lanes and np.array_equal(layouts.from_ndc1hwc0(y, 20), plain)
+    for output in ({}, {"output_dtypes": ("float32",)}, {"output_dtypes": ("float64",)}):
+        y = golden_functions.conv3d_backprop_filter_v2(
+            x, np.array(w.shape), g, output_formats=("FRACTAL_Z_3D",), **told, **output)[0]  # fmt: skip
+        assert y.shape[-1] == 8
+
+
 @pytest.mark.parametrize("formats", [("NDHWC", "ND", "NDHWC"), (27, 2, 27), ("ndhwc", "nd", "ndhwc")])
 def test_kernels_read_formats_by_name_and_by_number(formats):
     """Storage in another order than data_format's, told by name in either case or by the vendor's number."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from convgrad.calls.decide import decide
 from convgrad.calls.requests import Attributes, Rules, conv_backward_request
-from convgrad.core import arguments, layouts, precision, rounding
+from convgrad.core import arguments, dtypes, layouts, precision, rounding
 from convgrad.core.arguments import number, told
 from convgrad.core.arrays import AnyArray, as_array
 from convgrad.core.operands import Operands
@@ -162,7 +162,8 @@ class _Call:
         if not promoted:
             sums = rounding.round_to(plan.steps[0].rounded_to, sums)
         array = rounding.store(stored, sums)
-        return [given_back(self._formatted(array, is_input), stored, like)]
+        narrow = self._before_widening(received, is_input) if promoted else stored
+        return [given_back(self._formatted(array, is_input, narrow), stored, like)]
 
     def _output_dtype(self, is_input: bool, like: Tensor) -> str:
         name = self._told("output_dtypes", 0)
@@ -170,11 +171,18 @@ class _Call:
             return read_dtype("output_dtypes", name).name
         return like.dtype.name if is_input else "float32"
 
-    def _formatted(self, array: AnyArray, is_input: bool) -> AnyArray:
+    def _before_widening(self, received: str, is_input: bool) -> str:
+        """The dtype of y on the device, which a kit that widens does not tell: lanes of a block follow it."""
+        name = self._told("output_dtypes", 0)
+        if name is not None and read_dtype("output_dtypes", name).bits < 32:
+            return read_dtype("output_dtypes", name).name
+        return "float16" if is_input and received == "float32" else "float32"
+
+    def _formatted(self, array: AnyArray, is_input: bool, narrow: str) -> AnyArray:
         name = self._format("output_formats", 0)
         if name == "NDC1HWC0" or (name == "FRACTAL_Z_3D" and not is_input):
             shape = self._told("output_shapes", 0)
-            c0 = shape[-1] if isinstance(shape, (list, tuple)) and shape else max(32 // array.dtype.itemsize, 1)
+            c0 = shape[-1] if isinstance(shape, (list, tuple)) and shape else 256 // dtypes.find(narrow).bits
             if name == "NDC1HWC0":
                 return layouts.to_ndc1hwc0(array, number("output_shapes", c0))
             self._refuse_groups("y")
