@@ -115,6 +115,13 @@ def test_an_empty_result_and_a_wide_one(tmp_path):
     assert read["golden"][0] == ("float64", b"") and (place / "golden_0_float64__shape_0x2x4.bin").exists()
 
 
+def test_an_empty_tensor_is_viewed_as_bytes(tmp_path):
+    """A .pt file without elements: its strides are those of its shape, so that a kit's view as bytes is taken."""
+    place = written(tmp_path, "conv n0 c2>2 i4 k1 fp32", "--format", "pt")
+    read = strict_read(place, ((0, 2, 4), (0, 2, 4), (2, 2, 1)), ((0, 2, 4), (2, 2, 1), (2,)))
+    assert read["golden"][0] == ("float32", b"") and read["input"][1] == ("float32", b"")
+
+
 def test_our_own_layout_is_none_the_kit_replays(tmp_path):
     """Numbers before the name, a masked output left out, bfloat16 as unsigned numbers: each is another's data to it."""
     place = written(tmp_path, "conv n1 c2>2 i4 k1 bf16 want=xb")
@@ -203,6 +210,22 @@ def test_compare_reads_the_kits_layout(tmp_path, capsys, extension):
         array[0] += 64
         array.tofile(wrong)
         assert main(["compare", str(tmp_path / "device"), str(tmp_path / "data")]) == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_signalling_nan_is_a_failure_and_nothing_else(tmp_path, capsys):
+    """One bit of a float16 file flipped: the NaN is counted, on either route, and NumPy has nothing to remark."""
+    place = written(tmp_path, "conv n1 c4>4 i9 k3 fp16 want=b on=A2")
+    device = tmp_path / "device" / place.name
+    device.mkdir(parents=True)
+    (golden,) = place.glob("golden_2_*")
+    codes = np.fromfile(golden, np.uint16)
+    codes[0] = 0x7D01
+    codes.tofile(device / golden.name)
+    for _ in ("float64 sums", "files as they are"):
+        assert main(["compare", str(tmp_path / "device"), str(tmp_path / "data")]) == 1
+        assert "nan_mismatches 1" in capsys.readouterr().out
+        (tmp_path / "data.manifest.json").unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("told", ["9999999999999999999999x9", "2x5", "1x2x4x0", "scalar"])

@@ -131,8 +131,9 @@ class Metrics:
 def errors(actual: Any, golden: Any, dtype: Dtype | str) -> Errors:
     """Compares a result of `dtype` with its reference; both any shape, the same element count."""
     row = dtypes.find(dtype)
-    a = np.asarray(actual, np.float64).reshape(-1)
-    g = np.asarray(golden, np.float64).reshape(-1)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is still just a NaN
+        a = np.asarray(actual, np.float64).reshape(-1)
+        g = np.asarray(golden, np.float64).reshape(-1)
     if a.size != g.size:
         raise ValueError(f"the result has {a.size} elements, the reference {g.size}")
     with np.errstate(all="ignore"):

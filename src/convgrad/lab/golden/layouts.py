@@ -98,5 +98,6 @@ def _torch_bytes(array: AnyArray, dtype: str) -> bytes:
         else:
             torch.save({"ttk_raw_bytes": codes, "ttk_shape": list(array.shape)}, out)
     else:
-        torch.save(torch.from_numpy(plain).reshape(array.shape), out)
+        # NumPy gives an array without elements strides of 0, which a view as bytes refuses: clone has proper ones.
+        torch.save(torch.from_numpy(plain).reshape(array.shape).clone(memory_format=torch.contiguous_format), out)
     return out.getvalue()

@@ -113,7 +113,7 @@ def find(
 
 def same_bits(actual: AnyArray, expected: AnyArray) -> bool:
     """Equal values, signs of zeros included; any NaN equals any NaN."""
-    a, b = (np.asarray(v, np.float64).reshape(-1) for v in (actual, expected))
     with np.errstate(invalid="ignore"):
+        a, b = (np.asarray(v, np.float64).reshape(-1) for v in (actual, expected))
         equal = ((a == b) & (np.signbit(a) == np.signbit(b))) | (np.isnan(a) & np.isnan(b))
     return bool(equal.all())
