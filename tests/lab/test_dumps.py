@@ -313,6 +313,7 @@ def test_hostile_tensors_are_one_sentence_and_run_nothing(tmp_path):
         archive.writestr("archive/data/0", b"0" * 20_000_000)
     for make, said in (
         (lambda: torch.save(Trap(tmp_path / "trapped"), path), "without running code"),
+        (lambda: torch.save(torch.nn.Linear(2, 2), path), "code: Weights only load failed"),
         (lambda: torch.save({"a": 1}, path), "holds no tensor but dict"),
         (lambda: path.write_bytes(pickle.dumps(Trap(tmp_path / "trapped"))), "without running code"),
         (lambda: path.write_bytes(path.read_bytes()[:100]), "without running code"),
@@ -328,6 +329,7 @@ def test_hostile_tensors_are_one_sentence_and_run_nothing(tmp_path):
             (layer,) = judged(r.write())
         assert not warned, "a library's words about a foreign pickle"
         assert said in layer.remark and "\n" not in layer.remark, layer.remark
+        assert "weights_only" not in layer.remark and "\x1b" not in layer.remark, "advice to run what was refused"
     r.data["Functional.conv1d.0.backward"]["output"][1]["data_name"] = "../../../etc/passwd"
     (layer,) = judged(r.write())
     assert "no plain file name" in layer.remark and not (tmp_path / "trapped").exists()

@@ -147,7 +147,8 @@ def _from_torch(file: Path, known: Dtype | None) -> tuple[AnyArray, Dtype]:
             warnings.simplefilter("ignore")  # what a foreign file's pickle looks like is told by the refusal
             held = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises what its reader meets; none of it has been executed
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        # Its first sentence: what follows is how to have the code run all the same, in colours.
+        reason = re.split(r"[.:,]?\s*\n|[.:,] ", str(error))[0] or type(error).__name__
         raise UsageError(f"{file}: is no tensor file that can be read without running code: {reason[:200]}") from None
     if isinstance(held, dict) and set(held) == {"ttk_raw_bytes", "ttk_shape"}:
         codes, shape = held["ttk_raw_bytes"], held["ttk_shape"]
