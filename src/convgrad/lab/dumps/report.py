@@ -14,7 +14,7 @@ from typing import Any
 from convgrad.lab.dumps.judging import STATISTICS_ONLY, Answer, Gradient, Layer, summary
 from convgrad.lab.dumps.reading import DumpedTensor
 from convgrad.lab.dumps.tool_table import COLUMNS, ERROR, PASS, StatisticsRow
-from convgrad.text.language import say
+from convgrad.text.language import said_of, say
 from convgrad.text.page_frame import card, page, table
 from convgrad.text.spreadsheet import quoted
 
@@ -87,7 +87,7 @@ def text(layers: Sequence[Layer]) -> str:
             lines.append(f"  {x.line}")
         if x.answers:
             lines.append("  " + ", ".join(_said(a) for a in x.answers))
-        lines.append(f"  {say('gradients')}: {_verdict(x)}" if x.line else f"  {say(x.remark)}")
+        lines.append("  " + said_of(say("gradients"), _verdict(x)) if x.line else f"  {say(x.remark)}")
     return "\n".join(lines)
 
 
@@ -99,12 +99,12 @@ def _said(answer: Answer) -> str:
 
 def _verdict(layer: Layer) -> str:
     if layer.statistics:
-        faults = [f"{row.name}: {say(row.message[0])}" for row in layer.statistics if row.message]
+        faults = [said_of(row.name, say(row.message[0])) for row in layer.statistics if row.message]
         word = "pass" if layer.passed else "FAIL"
         return f"{say(word)} ({say(STATISTICS_ONLY)})" + ("  " + ", ".join(faults) if faults else "")
     if not layer.gradients:
         return say(layer.remark) or "–"
-    failing = [f"{g.name}: {say(g.cause or 'differs')}" for g in layer.gradients if not g.findings.passed]
+    failing = [said_of(g.name, say(g.cause or "differs")) for g in layer.gradients if not g.findings.passed]
     if failing:
         return f"{say('FAIL')} " + ", ".join(failing)
     causes = ", ".join(dict.fromkeys(say(g.cause) for g in layer.gradients if g.cause))
