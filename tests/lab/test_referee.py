@@ -49,6 +49,9 @@ def weight_alone(*call):
     found = ask_convgrad(*call)
     return {name: found[name] for name in ("grad_weight",) if name in found}
 
+def one_sample(*call):
+    return {name: array[:1] for name, array in ask_convgrad(*call).items() if name != "grad_bias"}
+
 def by_batch(request, g, x, w, wanted, threads):
     """The reduction is split where the batch has more than one sample."""
     found = ask_convgrad(request, g, x, w, wanted, threads)
@@ -186,6 +189,22 @@ def test_results_of_other_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "a part of 2 samples at 3 is not inside a batch of 4" in capsys.readouterr().err
     main([*words, "1", "--json"])
     assert json.loads(capsys.readouterr().out)["differences"][0]["count"] == 12
+    np.save(tmp_path / "part.npy", whole[:0])
+    assert main([*words, "0"]) == 2 and "has no value to compare" in capsys.readouterr().err
+    assert main([*words, "0", LINE]) == main(["invariance", LINE, "--at", "1"]) == 2
+
+
+def test_a_model_that_asks_for_values_runs_on_real_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--device cpu, as a scan has it: what the message about the meta device names works here too."""
+    pytest.importorskip("torch")
+    (tmp_path / "asks.py").write_text(
+        "from torch import nn\nclass Net(nn.Conv2d):\n    def __init__(self):\n        super().__init__(3, 4, 3)\n"
+        "    def forward(self, x):\n        y = super().forward(x)\n        return y * y.sum().item()\n",
+        "utf-8",
+    )
+    words = ["invariance", "--model", f"{tmp_path / 'asks.py'}:Net", "-i", "4,3,6,6", "--axis", "order"]
+    assert main(words) == 2 and "--device cpu" in " ".join(capsys.readouterr().err.split())
+    assert main([*words, "--device", "cpu"]) == 0 and "c3>4 i6x6 k3x3" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("dtype", ["complex128", "longdouble", "U2", "V3", "M8[s]", "V2", "bool", "int8", ">f4"])
@@ -270,6 +289,8 @@ def test_answers_that_are_none_are_told(fakes: str) -> None:
     }
     ((_, reason),) = invariance.referee([Request.parse(LINE)], f"{fakes}:weight_alone", ["alone"], 120)
     assert reason == "neither output nor grad_input in its answer"
+    ((_, reason),) = invariance.referee([Request.parse(LINE)], f"{fakes}:one_sample", ["alone"], 120)
+    assert reason == "output has the shape (1, 5, 6, 6), not (4, 5, 6, 6)"
 
 
 def test_every_finding_has_a_script(fakes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from convgrad.cli.scan import convolutions_of, shape_of
+from convgrad.cli.scan import MODEL_DEVICE, convolutions_of, shape_of
 from convgrad.core.request import Request
 from convgrad.lab.cases import files
 from convgrad.lab.run.case_run import FAIL
@@ -43,6 +43,7 @@ def add_command(subparsers: Any) -> None:
     parser.add_argument("--model", metavar="MODEL", help="module:name or file.py:name: its distinct convolutions")
     parser.add_argument("--input", "-i", action="append", default=[], metavar="N,C,H,W", type=shape_of,
                         help="shape of its input")  # fmt: skip
+    parser.add_argument("--device", **MODEL_DEVICE)
     parser.add_argument("--layout", action="append", choices=("contiguous", "channels_last"), help="default: both")
     parser.add_argument("--isa", action="append", metavar="NAME", help="default, avx2, avx512 (default: all there are)")
     parser.add_argument("--threads", action="append", type=int, metavar="N", help="default: 1 and the stack's own")
@@ -67,7 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"no such set: {unknown[0]}; there are {', '.join(audit.SETS)}")
     requests = [case.request for name in arguments.cases for case in files.read_some(name)]
     if arguments.model:
-        requests += convolutions_of(arguments.model, arguments.input)
+        requests += convolutions_of(arguments.model, arguments.input, arguments.device)
     if not requests or arguments.sets:
         requests += [Request.parse(line) for name in arguments.sets or audit.SETS for line in audit.SETS[name]]
     distinct = list({str(r): r for r in map(audit.on_cpu_rules, requests)}.values())

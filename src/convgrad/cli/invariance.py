@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from convgrad.cli.scan import convolutions_of, shape_of
+from convgrad.cli.scan import MODEL_DEVICE, convolutions_of, shape_of
 from convgrad.core.arrays import AnyArray
 from convgrad.core.determinism import LEVELS
 from convgrad.lab.cases import files
@@ -44,6 +44,7 @@ def add_command(subparsers: Any) -> None:
     parser.add_argument("--model", metavar="MODEL", help="module:name or file.py:name: its distinct convolutions")
     parser.add_argument("--input", "-i", action="append", default=[], metavar="N,C,H,W", type=shape_of,
                         help="shape of its input")  # fmt: skip
+    parser.add_argument("--device", **MODEL_DEVICE)
     parser.add_argument("--files", nargs=2, type=Path, metavar=("WHOLE", "PART"), help="two .npy files of results")
     parser.add_argument("--at", type=int, default=0, metavar="SAMPLE", help="with --files: the part's first sample")
     parser.add_argument("--batch-axis", type=int, default=0, metavar="AXIS", help="with --files: the samples' axis")
@@ -55,10 +56,14 @@ def _run(arguments: argparse.Namespace) -> int:
     from convgrad.lab.referee import invariance, stacks
 
     if arguments.files:
+        if arguments.cases or arguments.model:
+            raise UsageError("--files compares two files of results: no cases and no --model beside it")
         return _files(arguments)
+    if arguments.at or arguments.batch_axis:
+        raise UsageError("--at and --batch-axis belong to --files")
     requests = [case.request for name in arguments.cases for case in files.read_some(name)]
     if arguments.model:
-        requests += convolutions_of(arguments.model, arguments.input)
+        requests += convolutions_of(arguments.model, arguments.input, arguments.device)
     if not requests:
         raise UsageError("give a problem line, a file of cases, --model or --files")
     if arguments.stack == "torch" and find_spec("torch") is None:

@@ -32,6 +32,12 @@ MODEL is `module:name` or `path/to/file.py:name` (a module of torch.nn, a class 
 current directory is searched first), or an ONNX file. Exit code 3 when a product refuses a call.
 """
 
+MODEL_DEVICE: dict[str, Any] = {
+    "choices": ("meta", "cpu"), "default": "meta",
+    "help": "run on shapes alone, or on real tensors for a model that asks for values",
+}  # fmt: skip
+"""The option --device of verbs that run a model."""
+
 
 def add_command(subparsers: Any) -> None:
     """Adds the verb `scan`."""
@@ -47,8 +53,7 @@ def add_command(subparsers: Any) -> None:
     parser.add_argument("--math", choices=MATH_NAMES, help="cubeMathType (default: what allow_hf32 stands for)")
     parser.add_argument("--no-hf32", action="store_true", help="the device's allow_hf32 switch turned off")
     parser.add_argument("--dtype", help="as if the model were converted first: bfloat16, float16 ...")
-    parser.add_argument("--device", choices=("meta", "cpu"), default="meta",
-                        help="run on shapes alone, or on real tensors for a model that asks for values")  # fmt: skip
+    parser.add_argument("--device", **MODEL_DEVICE)
     parser.add_argument("--conformance", choices=CONFORMANCES, default=DEFAULT_CONFORMANCE,
                         help="which reading of the contract (default: %(default)s)")  # fmt: skip
     parser.add_argument("--output", "-o", type=Path, metavar="FILE", help="write the JSON to a file too")
@@ -93,13 +98,13 @@ def _run(arguments: argparse.Namespace) -> int:
     return ExitCode.REFUSED if found.count(Answer.REFUSED) else ExitCode.PASS
 
 
-def convolutions_of(model: str, inputs: list[tuple[int, ...]]) -> list[Request]:
+def convolutions_of(model: str, inputs: list[tuple[int, ...]], device: str) -> list[Request]:
     """The backward requests of a model's convolutions, on the CPU's own rules."""
     from convgrad.torch.scanning import scan
 
     if not inputs:
         raise UsageError("give the shape of the model's input: --input 1,3,224,224")
-    found = scan(_model(model, "meta"), tuple(inputs), ["cpu"])
+    found = scan(_model(model, device), tuple(inputs), ["cpu"], device=device)
     return [one.request for one in found if one.request is not None]
 
 

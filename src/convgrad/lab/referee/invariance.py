@@ -171,16 +171,21 @@ def _tuples(row: dict[str, Any]) -> dict[str, Any]:
 
 def work(job: dict[str, Any]) -> list[dict[str, Any]] | str:
     """In the child: the whole batch is computed and saved, then all that does not need another process."""
-    request, ask = Request.parse(job["line"]), stacks.find(job["stack"])
+    try:
+        return _compared(job)
+    except NotRunError as reason:
+        return str(reason)
+
+
+def _compared(job: dict[str, Any]) -> list[dict[str, Any]] | str:
+    """The differences that one process sees."""
+    request, ask = Request.parse(job["line"]), _in_shape(stacks.find(job["stack"]))
     reason = _without_tree(request, job["stack"])
     if reason:
         return reason
     g, x, w = stacks.operands(request, job["layout"], SEED)
     axis, batch = stacks.batch_axis(request), batch_of(request)
-    try:
-        whole = ask(request, g, x, w, _ALL, None)
-    except NotRunError as reason:
-        return str(reason)
+    whole = ask(request, g, x, w, _ALL, None)
     if not {"output", "grad_input"} & {*whole}:
         return "neither output nor grad_input in its answer"
     kept: dict[str, Any] = {name: bits_of(a) for name, a in whole.items()}  # dtypes without a name in NumPy too
@@ -243,6 +248,19 @@ def work(job: dict[str, Any]) -> list[dict[str, Any]] | str:
     return rows
 
 
+def _in_shape(ask: stacks.Stack) -> stacks.Stack:
+    """The stack, whose results have the shapes of what they are the gradients of, or are none."""
+
+    def asked(r: Request, g: AnyArray, x: AnyArray, w: AnyArray, wanted: Wanted, threads: int | None) -> stacks.Found:
+        found = ask(r, g, x, w, wanted, threads)
+        for name, shape in (("output", g.shape), ("grad_input", x.shape), ("grad_weight", w.shape)):
+            if name in found and found[name].shape != shape:
+                raise NotRunError(f"{name} has the shape {found[name].shape}, not {shape}")
+        return found
+
+    return asked
+
+
 def _is_unrounded(request: Request) -> bool:
     """Whether gradients of weight and bias are stored as they were summed."""
     names = {spec.dtype for spec in (request.grad_output, request.input, request.weight) if spec is not None}
@@ -277,5 +295,7 @@ def compare_files(whole: AnyArray, part: AnyArray, first: int, axis: int) -> dic
     count, batch = part.shape[axis], whole.shape[axis]
     if not 0 <= first <= batch - count:
         raise ValueError(f"a part of {counted(count, 'sample')} at {first} is not inside a batch of {batch}")
+    if not part.size:
+        raise ValueError(f"a part of shape {part.shape} has no value to compare")
     index = (slice(None),) * axis + (slice(first, first + count),)
     return first_difference(whole[index], part)
