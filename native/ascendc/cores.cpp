@@ -241,7 +241,7 @@ int launch(const char* name, uint32_t blocks, const char* texts, const void* con
         if (!all) refuse_launch(say("%s: no threads for %u blocks", name, blocks), where);
         one.run(where);
         one.report_flags_left();
-        if (all) head = judge_regions(), answer = CGT_OK;
+        if (all) head = judge_regions(where), answer = CGT_OK;
         running = nullptr;
         close_regions();
     }

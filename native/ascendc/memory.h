@@ -64,8 +64,9 @@ void mark_store(const Place& place, int64_t start, int64_t count, bool add);
 void mark_fill(const Place& place, int64_t start, int64_t count);
 
 void open_regions(const char* texts, const void* const* arguments, int count);
-// Coverage of every region that holds a result, as findings; the head line of the report, empty when there is none.
-std::string judge_regions();
+// What was written behind blocks (told at the launch) and coverage of every region that holds a result, as findings;
+// the head line of the report, empty when there is none.
+std::string judge_regions(cgt_where launch);
 void close_regions();
 
 }  // namespace tile

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -185,6 +186,38 @@ def test_other_launches(strict: str) -> None:
     roles = "12 12\n11 11\n1 1\n10 10\n"  # a cube core counts 10, a vector core 1
     assert (done.stdout, done.stderr) == (f"not<<<a, launch>>>(at all) 10 12 14 16 line {line}\n{roles}", "")
     assert done.returncode == 0
+
+
+def test_the_wrapper_does_not_start_itself(tmp_path: Path) -> None:
+    """CXX=convgrad-cxx, as builds set it, means g++; a CXX that leads back to the wrapper is told, once."""
+    wrapper, source = prefix() / "bin/convgrad-cxx", KERNELS / "launches.cpp"
+
+    def compiled_by(cxx: Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(wrapper), str(source), "-fsyntax-only"], capture_output=True, text=True, check=False,
+            env={**os.environ, "CXX": str(cxx)}, timeout=600,
+        )  # fmt: skip
+
+    assert compiled_by(wrapper).returncode == 0
+    loop = tmp_path / "my-cxx"
+    loop.write_text(f'#!/bin/sh\nexec "{wrapper}" "$@"\n')
+    loop.chmod(0o755)
+    done = compiled_by(loop)
+    assert (done.returncode, done.stderr) == (1, f"convgrad-cxx: CXX={loop} leads back here: set it to a compiler\n")
+
+
+def test_the_wrapper_as_a_build_uses_it(tmp_path: Path) -> None:
+    """-c alone names the object after the source; a file of dependencies names files that stay, one with a blank."""
+    directory = tmp_path / "a kernel"
+    directory.mkdir()
+    source = shutil.copy(KERNELS / "launches.cpp", directory / "my launches.cpp")
+    wrapped = [str(prefix() / "bin/convgrad-cxx"), "-c", "-MD", str(source)]
+    done = subprocess.run(wrapped, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {one.name for one in tmp_path.iterdir() if one.is_file()} == {"my launches.o", "my launches.d"}
+    rest = (tmp_path / "my launches.d").read_text("utf-8").partition(":")[2].replace("\\\n", " ").replace("\\ ", "\0")
+    named = [one.replace("\0", " ") for one in rest.split()]
+    assert str(source) in named and [one for one in named if not Path(one).is_file()] == []
 
 
 @pytest.mark.parametrize(

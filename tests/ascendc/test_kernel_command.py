@@ -12,6 +12,7 @@ from convgrad.ascendc import tiling_to_bytes
 from convgrad.ascendc.line_runs import plan_line
 from convgrad.cli.command_line import main
 from convgrad.cli.kernel_source import entries, role_of
+from convgrad.text.language import chinese
 
 KERNELS = ROOT / "tests" / "kernels"
 LINE = "conv n1 c20>24 i3x9x8 k2x3x3 s1x2x1 p0x1x1 fp16"
@@ -85,8 +86,9 @@ def test_a_mistake_is_told_with_its_line(capsys, tmp_path):
         (WALK, "            while (true) {",
          ("did not end within 2 seconds", "GetTensorC at", "order.no_tile: core 0")),
         ("gradInput_.SetWeight(weightGm_[offsetB_]);", "std::exit(3);", ("exit code 3",)),
+        ("gradInput_.SetWeight(weightGm_[offsetB_]);", "std::exit(0);", ("exit code 0", "SetGradOutput at")),
     ],
-    ids=["compile error", "crash", "endless loop", "exit"],
+    ids=["compile error", "crash", "endless loop", "exit", "exit as if all were well"],
 )  # fmt: skip
 def test_failures_are_results(capsys, tmp_path, old, new, words):
     """A compile error shows the author's line, a crash and a loop without end the last call; exit code 1."""
@@ -99,6 +101,33 @@ def test_failures_are_results(capsys, tmp_path, old, new, words):
     if "compiled  not" in words[0]:
         assert f"{path}:{line_of('SetWeight(weightGm_[offsetB_])')}:" in out
         assert "kernel.cpp" in out and "convgrad-kernel-" not in out
+
+
+def test_a_write_behind_the_result_is_told(capsys, tmp_path):
+    """Bytes behind gradInput, written through a plain pointer: once, by the argument's name, at the kernel's line."""
+    behind = "uint64_t(t.batch) * t.di * t.cin1 * t.hi * t.wi * t.c0"
+    path = changed(tmp_path, "gradInput_.End();", f"gradInput_.End(); *gradInputGm_.GetPhyAddr({behind}) = 1;")
+    code, out, _ = answer(capsys, path, "--line", LINE, "--cores", "2", "--json")
+    (one,) = json.loads(out)["findings"]
+    assert code == 1 and one["rule"] == "gm.range" and one["core"] is None, one
+    assert one["text"].startswith("bytes past the end of gradInput (") and one["text"].endswith(" were overwritten")
+    assert one["place"] == f"{path}:{line_of('void conv3d_dx(')}"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("k.cpp:5: sync.stuck: 1 of 3 cores wait for ever (core 1 in SyncAll), the others have ended",
+         "k.cpp:5: sync.stuck: 3 个核中的 1 个永远等待（core 1 in SyncAll），其余已结束"),
+        ("it aborted (SIGABRT); its last call: core 1, Iterate at k.cpp:41",
+         "它中止了（SIGABRT）；最后一次调用：core 1，Iterate 在 k.cpp:41"),
+        ("it ended the process with exit code 0; its last call: vector core of block 3, an object was made at k.cpp:4",
+         "它以退出码 0 结束了进程；最后一次调用：块 3 的向量核，在 k.cpp:4 构造对象"),
+    ],
+)  # fmt: skip
+def test_the_words_in_chinese(text, words):
+    """A place before a sentence that begins with a number, the last call of a kernel that died."""
+    assert chinese(text) == words
 
 
 TEMPLATE = """

@@ -51,6 +51,8 @@ void input_kernel(GM_ADDR weight, GM_ADDR gradOutput, GM_ADDR gradInput, GM_ADDR
     Dx<format> dx;
     if (is("order.init_first")) dx.SetWeight(w);
     dx.Init(&t);
+    ASSERT(GetBlockNum() != 0 && "block dim can not be zero!");
+    assert(GetBlockNum() != 0);
     ascendc_assert(!is("kernel.assert"), "block %d", 0);
     if (is("order.missing_setter")) dx.Iterate();
     if ASCEND_IS_AIV {

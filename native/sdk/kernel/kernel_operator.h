@@ -3,6 +3,7 @@
 #define CONVGRAD_KERNEL_OPERATOR_H
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -105,6 +106,9 @@ inline void assertion(const char *text, Where where, bool holds, const Message &
                 cgt_stop("kernel.assert", #condition, ::convgrad_tile::Where(__FILE__, __LINE__)));         \
         }                                                                                                   \
     } while (0)
+#endif
+#ifndef ASSERT
+#define ASSERT(...) ascendc_assert(__VA_ARGS__)
 #endif
 #define KERNEL_LOG(level, ...) static_cast<void>(0)
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from convgrad.cli import sdk
+from convgrad.cli.kernel_source import ENDED
 from convgrad.text.terminal import UsageError
 
 MOST_OUTPUT = 1 << 20
@@ -80,7 +81,7 @@ def run_program(
                 resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MOST_WRITTEN, MOST_WRITTEN))
         try:
             code = process.wait(timeout)
-            died = "" if code == 0 else ended_by(code)
+            died = "" if code == ENDED else ended_by(code)
         except subprocess.TimeoutExpired:
             died = f"it did not end within {timeout:g} seconds (--timeout)"
         finally:
@@ -94,7 +95,7 @@ def run_program(
 
 def ended_by(code: int) -> str:
     """An exit status in words."""
-    if code > 0:
+    if code >= 0:
         return "it could not get its memory" if code == 121 else f"it ended the process with exit code {code}"
     words = {signal.SIGSEGV: "it crashed: it touched memory that is none (SIGSEGV)",
              signal.SIGABRT: "it aborted (SIGABRT)", signal.SIGFPE: "it crashed: a division by zero (SIGFPE)",

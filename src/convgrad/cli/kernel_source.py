@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from convgrad.text.terminal import UsageError, did_you_mean
 
@@ -51,6 +51,7 @@ class Entry:
     name: str
     parameters: tuple[Parameter, ...]
     template: bool = False
+    line: int = 0
 
 
 def blanked(text: str) -> str:
@@ -95,7 +96,7 @@ def entries(text: str) -> list[Entry]:
             if words and part != "void":
                 parameters.append(Parameter(" ".join(words[1].split()), words[2]))
         is_template = bool(re.search(r"\btemplate\s*<[^;{}]*>$", before))
-        found.append(Entry(match[1], tuple(parameters), is_template))
+        found.append(Entry(match[1], tuple(parameters), is_template, code.count("\n", 0, match.start()) + 1))
     return found
 
 
@@ -117,7 +118,7 @@ def find_entry(text: str, name: str | None, arguments: Sequence[str] | None) -> 
     entry = chosen[0]
     if entry.template and (name is None or "<" not in name):
         raise UsageError(f"{entry.name} is a template: --entry '{entry.name}<half>' names an instance")
-    return Entry(name or entry.name, entry.parameters, entry.template)
+    return replace(entry, name=name or entry.name)
 
 
 def role_of(name: str, gradient: str | None = None) -> str | None:
@@ -178,6 +179,7 @@ def program_text(path: str, text: str, entry: Entry, roles: Sequence[str], tilin
     texts = json.dumps(", ".join(["blocks", *roles]))
     call = ", ".join(["static_cast<uint32_t>(std::atoi(arguments[1]))", *passed])
     written = "".join(f"    cgt_driver::kept(arguments[{number + 2}], {role});\n" for number, role in enumerate(memory))
+    place = f"{{{json.dumps(path)}, {entry.line}}}" if entry.line else "{nullptr, 0}"
     # g++ takes a file that #line names for a header, and warns of types there that belong to one file.
     return f"""#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wsubobject-linkage"
@@ -190,11 +192,14 @@ def program_text(path: str, text: str, entry: Entry, roles: Sequence[str], tilin
 {DRIVER}
 int main(int, char **arguments) {{
 {chr(10).join(declared)}
-{key}    convgrad_tile::run({entry.name}, {json.dumps(entry.name)}, {texts}, {{nullptr, 0}}, {call});
-{written}    return 0;
+{key}    convgrad_tile::run({entry.name}, {json.dumps(entry.name)}, {texts}, {place}, {call});
+{written}    return {ENDED};
 }}
 """
 
+
+ENDED = 120
+"""What the program says when its kernel came to its end: one that calls exit says something else."""
 
 DRIVER = """#include "tikicpulib.h"
 #include <cstdio>
