@@ -242,12 +242,17 @@ def test_whole_numbers_stay_exact() -> None:
 
 
 def test_a_script_for_upstream_runs_without_convgrad() -> None:
-    """The script of a finding is a program of its own."""
+    """The script of a finding is a program of its own; where a process ended it asks for what the audit asked for."""
     pytest.importorskip("torch")
     way = audit.Way("channels_last", "", 1)
     found = audit.Finding(f"{LINE} math=keep want=xwb on=cpu", way, "torch", "grad_weight", "wrong", "", {})
     text = audit.script(found)
     assert "convgrad" not in text
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "done" in done.stdout and "wrong" not in done.stdout, done.stderr
+    assert "for mask in [[False, True, False]] * 10" in text
+    text = audit.script(replace(found, gradient="", verdict="crash"))
+    assert "for mask in [[False, True, False], [True, False, False], [True, True, True]] * 10" in text
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "done" in done.stdout and "wrong" not in done.stdout, done.stderr
 

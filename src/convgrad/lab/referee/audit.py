@@ -26,6 +26,9 @@ EXACT, WRONG, CRASH, HANG, REFUSED, NOT_RUN = "exact", "wrong", "crash", "hang",
 BAD = (WRONG, CRASH, HANG)
 OPERANDS, GRADIENTS = ("grad_output", "input", "weight"), ("grad_input", "grad_weight", "grad_bias")
 
+IN_TURN = (Wanted(weight=True), Wanted(input=True), Wanted(input=True, weight=True, bias=True))
+"""What is asked for: each gradient alone first, for a fault of one must not hide in memory another has just used."""
+
 SETS: dict[str, tuple[str, ...]] = {
     "strided-1x1": (
         "conv n32 c4>8 i32x32 k1x1 s2 p0 d1 g1 fp32", "conv n32 c4>8 i64x64 k1x1 s2 p0 d1 g1 fp32",
@@ -176,10 +179,8 @@ def work(job: dict[str, Any]) -> tuple[str, str, str]:
     request, ask = Request.parse(job["line"]), stacks.find(job["stack"])
     want = np.load(job["numbers"])
     g, x, w = stacks.stored(request, [want[name] for name in OPERANDS], job["layout"])
-    # Each gradient alone first: a fault of one must not hide behind memory another one has just used.
-    wanted = [Wanted(weight=True), Wanted(input=True), Wanted(input=True, weight=True, bias=True)]
     for _ in range(job["repeats"]):
-        for these in wanted:
+        for these in IN_TURN:
             try:
                 found = ask(request, g, x, w, these, job["threads"])
             except NotRunError as reason:
@@ -261,12 +262,14 @@ def script(finding: Finding) -> str:
     assert r.grad_output is not None and r.input is not None and r.weight is not None
     rank = len(r.input.shape) - 2
     pads = [low for low, _ in pad_pairs(r.padding or (0,) * rank, rank) or ()]
-    mask = [finding.gradient in (name, "") for name in GRADIENTS]
-    sizes = [r.grad_output.shape[1]] if mask[2] else None
+    masks = [[finding.gradient == name for name in GRADIENTS]]
+    if not finding.gradient:  # the process ended: what it was asked for, in the same turn
+        masks = [[these.input, these.weight, these.bias] for these in IN_TURN]
+    asked, sizes = [any(on) for on in zip(*masks, strict=True)], [r.grad_output.shape[1]]
     last = {2: "torch.channels_last", 3: "torch.channels_last_3d"}.get(rank)
     numbers = (
         f"{list(r.stride or (1,) * rank)}, {pads}, {list(r.dilation or (1,) * rank)}, {r.transposed}, "
-        f"{list(r.output_padding or (0,) * rank)}, {r.groups}, {mask}"
+        f"{list(r.output_padding or (0,) * rank)}, {r.groups}, mask"
     )
     lines = ["import os", *(f'os.environ["{k}"] = "{v}"' for k, v in finding.environment.items()), "import torch"]
     if finding.way.threads:
@@ -278,10 +281,11 @@ def script(finding: Finding) -> str:
         kept = f" * (torch.rand{spec.shape} < {finding.share:.3g})" if name == "g" and finding.share < 1 else ""
         lines.append(f"{name} = (whole{spec.shape}{kept}){form}" if kept else f"{name} = whole{spec.shape}{form}")
     lines += [
-        "def gradients(g, x, w):", f"    return torch.ops.aten.convolution_backward(g, x, w, {sizes}, {numbers})",
+        "def gradients(g, x, w, mask):", f"    return torch.ops.aten.convolution_backward(g, x, w, {sizes}, {numbers})",
         "with torch.backends.mkldnn.flags(enabled=False):  # whole numbers: float64 is exact",
-        "    want = gradients(g.double(), x.double(), w.double())", "for _ in range(10):",
-        "    for got, right in zip(gradients(g, x, w), want):",
+        f"    want = gradients(g.double(), x.double(), w.double(), {asked})",
+        f"for mask in {masks} * 10:",
+        "    for got, right in zip(gradients(g, x, w, mask), want):",
         "        if got is not None and not torch.equal(got.double(), right):",
         '            print("wrong:", int((got.double() != right).sum()), "of", got.numel())',
         'print("done", torch.__version__)',
