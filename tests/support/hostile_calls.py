@@ -798,6 +798,8 @@ def judge(call: Call) -> str:
         assert _own(call, error), f"{call}\n  {type(error).__name__} out of somebody else's code: {error}"
         return "refused"
     except Exception as error:
+        if type(error).__name__ == "JaxRuntimeError" and "RESOURCE_EXHAUSTED" in str(error):  # no memory
+            return "memory"
         last = traceback.extract_tb(error.__traceback__)[-1]
         raise AssertionError(
             f"{call}\n  {type(error).__name__}: {_told(error)}\n  at {last.filename}:{last.lineno}"

@@ -134,6 +134,16 @@ def test_small_dtypes(kind, dtype):
         assert a.dtype == dtype and torch.equal(a, b.to(dtype))
 
 
+@pytest.mark.parametrize("product", ["cpu", "A2"])
+@pytest.mark.parametrize("math", [-1, 4, 2**31 - 1])
+def test_numbers_of_no_math_are_refused_forward_too(product, math):
+    """A cubeMathType without a meaning is the rule's refusal in the forward pass, no other math and no bare error."""
+    x, w = torch.ones(1, 1, 4, 4), torch.ones(1, 1, 2, 2)
+    with door.emulate(product=product, math=math, forward=True), pytest.raises(convgrad.ConvGradError) as caught:
+        torch.nn.functional.conv2d(x, w)
+    assert caught.value.rule == "math.range" and caught.value.value == math
+
+
 def test_hf32_is_rounding_the_operands_by_hand():
     """HF32 on A2: operands rounded to 11 fraction bits, ties away; every later sum is exact here."""
     generator = torch.Generator().manual_seed(3)

@@ -225,6 +225,8 @@ class Emulation:
         if not self.let_through:
             for name, tensor in zip(("input", "weight"), operands, strict=True):
                 refuse_unreadable(tensor, name)
+            if self.settings.math not in range(len(MATH_NAMES)):  # the operator takes a name, and decides by itself
+                raise calls.refusal(decide().verdict, self.layers.current())
             return False
         started = perf_counter()
         verdict = _readable(decide().verdict, operands, ("input", "weight"))
