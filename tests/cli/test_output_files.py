@@ -185,11 +185,13 @@ def test_a_pipe_whose_reader_left_is_an_error(tmp_path, capsys):
     assert lost.value.filename == str(pipe)
 
 
-def test_a_full_standard_output_is_said():
-    """`convgrad rules > /dev/full`: exit code 2 and one line, no traceback."""
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_standard_output_is_said(unbuffered):
+    """`convgrad rules > /dev/full`: exit code 2 and one line, no traceback, whenever the disk is found full."""
     with open("/dev/full", "wb") as full:
         command = [sys.executable, "-m", "convgrad", "rules"]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
     assert done.returncode == 2 and done.stderr == f"convgrad: standard output: {os.strerror(errno.ENOSPC)}\n"
 
 

@@ -271,6 +271,8 @@ def _failed(error: Exception, as_json: bool) -> int:
         code, text = ExitCode.REFUSED, str(error)
     elif isinstance(error, OSError) and error.strerror and (error.filename or error.errno in _FULL):
         code, text = ExitCode.USAGE, f"{error.filename or 'standard output'}: {error.strerror}"
+        if not error.filename:
+            _discard_output()  # the rest of a buffer would be told of again
     elif isinstance(error, (UsageError, OSError, ImportError)):  # an extra that is not installed is said as it is
         code, text = ExitCode.USAGE, str(error)
     elif isinstance(error, MemoryError):
