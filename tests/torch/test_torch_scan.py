@@ -231,6 +231,17 @@ def test_command_errors(words, said, capsys):
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("code", "said"), [("x = 3abc", "SyntaxError: invalid"), ("1 / 0", "ZeroDivisionError")])
+def test_a_model_file_that_fails_is_no_internal_error(code, said, tmp_path, capsys):
+    """What a model's file raises when it is imported is told as that, by scan and by the referees: exit code 2."""
+    file = tmp_path / "a_model_that_fails.py"
+    file.write_text(code)
+    assert command_line.main(["scan", f"{file}:Net", "-i", "1,3,8,8"]) == 2
+    assert said in (error := capsys.readouterr().err) and "internal error" not in error
+    assert command_line.main(["invariance", "conv n2 c4-4 i8x8 k3x3 fp32", "--stack", f"{file}:call"]) == 2
+    assert said in (error := capsys.readouterr().err) and "internal error" not in error
+
+
 # ---- ONNX --------------------------------------------------------------------------------------------------
 
 

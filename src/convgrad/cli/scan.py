@@ -146,5 +146,7 @@ def _imported(name: str) -> Any:
         return importlib.import_module(name if file is None else file.stem)
     except ImportError as error:
         raise UsageError(f"cannot import {name}: {error}") from error
+    except Exception as error:
+        raise UsageError(f"cannot import {name}: {type(error).__name__}: {error}") from error
     finally:
         sys.path.remove(directory)

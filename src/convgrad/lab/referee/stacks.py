@@ -55,7 +55,10 @@ def find(name: str) -> Stack:
     spec = importlib.util.spec_from_file_location("convgrad_stack_under_test", file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UsageError(f"cannot import {file}: {type(error).__name__}: {error}") from error
     if not callable(getattr(module, attribute, None)):
         raise UsageError(f"{file} has no function {attribute}")
     return _looked_at(getattr(module, attribute))
