@@ -260,7 +260,8 @@ bool thread_leaves() {
 
 // The runtime whose threads this thread may compute on; null for the engine's own.
 const OpenMP* shared_runtime() {
-    return choice != Choice::OWN && openmp_may_start() && !thread_leaves() ? openmp() : nullptr;
+    const OpenMP* runtime = choice != Choice::OWN && openmp_may_start() ? openmp() : nullptr;
+    return runtime != nullptr && !thread_leaves() ? runtime : nullptr;
 }
 
 // Whether this thread leads a team of the runtime, or may from now on.
@@ -352,8 +353,8 @@ int default_threads() {
         std::fprintf(stderr, "convgrad: warning: CONVGRAD_NUM_THREADS=%.40s is no number from 1 to 4096; not heeded\n",
                      ours);
     // What its owner told the runtime, as torch.set_num_threads does, holds for us too; also in a child of fork().
-    const OpenMP* runtime = choice != Choice::OWN && !thread_leaves() ? openmp() : nullptr;
-    if (runtime != nullptr) return int(min(max(1, runtime->max_threads()), 4096));
+    const OpenMP* runtime = choice != Choice::OWN ? openmp() : nullptr;
+    if (runtime != nullptr && !thread_leaves()) return int(min(max(1, runtime->max_threads()), 4096));
     if (const int asked = positive_number(std::getenv("OMP_NUM_THREADS"))) return asked;
     cpu_set_t cores;
     if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
